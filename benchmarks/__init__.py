@@ -1,0 +1,1 @@
+"""How fast, how lean and how right Caveat is, beside the loop everyone writes."""

@@ -1,0 +1,65 @@
+"""Wall-clock times that can be compared: warmed up, interleaved, medians."""
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from statistics import median
+from typing import NamedTuple
+
+SHORTEST = 0.05
+"""Seconds that one measurement lasts at least; faster functions are called often."""
+
+
+class Timing(NamedTuple):
+    """Seconds per call, over the repetitions."""
+
+    median: float
+    fastest: float
+    slowest: float
+
+
+def seconds(function: Callable[[], object], *, calls: int = 1) -> float:
+    """Time ``calls`` calls without garbage collection and return seconds per call."""
+    with _no_garbage_collection():
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        return (time.perf_counter() - start) / calls
+
+
+def interleaved(
+    functions: Mapping[str, Callable[[], object]], *, repetitions: int
+) -> dict[str, Timing]:
+    """Time functions side by side, so that a busy minute hurts all of them alike.
+
+    Each is warmed up, then all are measured in turn, ``repetitions`` times over.
+    """
+    calls = {name: _warm_up(function) for name, function in functions.items()}
+    found: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repetitions):
+        for name, function in functions.items():
+            found[name].append(seconds(function, calls=calls[name]))
+    return {
+        name: Timing(median(times), min(times), max(times))
+        for name, times in found.items()
+    }
+
+
+def _warm_up(function: Callable[[], object]) -> int:
+    """Call a function once or twice and return how many calls to measure at a time."""
+    first = seconds(function)
+    # The first call may be much slower than the rest, so a short one is repeated.
+    last = first if first > 20 * SHORTEST else seconds(function)
+    return math.ceil(SHORTEST / last)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,69 @@
+"""A progress bar for work that turns out to be long."""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+_PATIENCE = 1.0  # seconds before a bar appears
+
+
+class ProgressBar:
+    """A bar that shows itself on a terminal once the work has taken a second.
+
+    Parameters
+    ----------
+    what : str
+        What is being counted.
+    total : int or None
+        How many there will be, if known.
+    show : bool or None
+        False never shows it; None shows it on a terminal only, True always.
+    """
+
+    def __init__(self, what: str, total: int | None, show: bool | None) -> None:
+        self._what = what
+        self._total = total
+        self._console = Console(stderr=True)
+        self._show = self._console.is_terminal if show is None else show
+        self._start = time.perf_counter()
+        self._done = 0
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def advance(self, by: int = 1) -> None:
+        """Note that ``by`` more are done."""
+        self._done += by
+        if not self._show:
+            return
+        if self._progress is None and time.perf_counter() - self._start > _PATIENCE:
+            self._open()
+        if self._progress is not None:
+            self._progress.update(self._progress.task_ids[0], completed=self._done)
+
+    def _open(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        self._progress = Progress(
+            *columns, TimeRemainingColumn(), console=self._console, transient=True
+        )
+        self._progress.add_task(self._what, total=self._total)
+        self._progress.start()

@@ -1,0 +1,122 @@
+"""Random numbers by address: every number is a hash of where it is used.
+
+A mask must be the same whichever batch, chunk or thread asks for it, so nothing
+here has a state. The number at coordinates (i, j, …) of draw t in stream s is
+
+    mix( key(seed, s, t) + i·c₁ + j·c₂ + … )        (mod 2⁶⁴)
+
+with ``mix`` the finaliser of SplitMix64 [Steele2014]_ and cₖ fixed odd constants.
+Any block can be computed on its own, and the block of a longer sequence starts
+with that of a shorter one.
+
+.. [Steele2014] G. L. Steele, D. Lea, C. H. Flood. Fast splittable pseudorandom
+   number generators. OOPSLA 2014.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from caveat.errors import InputTypeError
+
+Seed: TypeAlias = torch.Generator | int | None
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+def as_seed(seed: Seed) -> int:
+    """A fixed number for ``seed``: fresh entropy for None, one draw of a Generator."""
+    if seed is None:
+        return secrets.randbits(63)
+    if isinstance(seed, torch.Generator):
+        drawn = torch.randint(2**63 - 1, (), generator=seed, device=seed.device)
+        return int(drawn)
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise InputTypeError(
+            f"seed must be an integer, a torch.Generator or None. "
+            f"Got {seed!r} of type {type(seed).__name__}."
+        )
+    return seed.__index__()
+
+
+def stream_key(seed: int, stream: str) -> int:
+    """A 64-bit key for one stream of numbers under one seed."""
+    text = f"{seed}\0{stream}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def random_bits(
+    key: int,
+    draws: range,
+    shape: Sequence[int] = (),
+    *,
+    first_row: int = 0,
+    row_axis: int = 0,
+    device: torch.device | None = None,
+) -> Tensor:
+    """64 random bits for every draw in ``draws`` and every coordinate of ``shape``.
+
+    ``first_row`` shifts the coordinate along ``row_axis``, for a block of rows that
+    starts further down.
+    """
+    per_draw = [_mix_int(key + _GOLDEN * (t + 1)) for t in draws]
+    bits = torch.tensor([_signed(k) for k in per_draw], device=device)
+    bits = bits.view(-1, *[1] * len(shape))
+    return _mix(bits + _offsets(shape, first_row, row_axis, device))  # shape: (draws, *shape)
+
+
+def random_uniform(
+    key: int,
+    draws: range,
+    shape: Sequence[int] = (),
+    *,
+    first_row: int = 0,
+    row_axis: int = 0,
+    device: torch.device | None = None,
+) -> Tensor:
+    """Float64 numbers, uniform on the open interval (0, 1)."""
+    bits = random_bits(
+        key, draws, shape, first_row=first_row, row_axis=row_axis, device=device
+    )
+    return ((bits >> 12) & ((1 << 52) - 1)).double().add_(0.5).mul_(2.0**-52)
+
+
+def _offsets(
+    shape: Sequence[int], first_row: int, row_axis: int, device: torch.device | None
+) -> Tensor:
+    total = torch.zeros(*[1] * len(shape), dtype=torch.int64, device=device)
+    for axis, size in enumerate(shape):
+        start = first_row if axis == row_axis else 0
+        coordinate = torch.arange(start, start + size, device=device)
+        constant = _signed(_mix_int(_GOLDEN * (axis + 1)) | 1)
+        total = total + (coordinate * constant).view(-1, *[1] * (len(shape) - axis - 1))
+    return total
+
+
+def _mix(bits: Tensor) -> Tensor:
+    """SplitMix64 finaliser, in place; int64 has the same low bits as uint64."""
+    for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
+        bits.bitwise_xor_(_logical_shift(bits, shift)).mul_(_signed(multiplier))
+    return bits.bitwise_xor_(_logical_shift(bits, 31))
+
+
+def _logical_shift(bits: Tensor, by: int) -> Tensor:
+    return (bits >> by).bitwise_and_((1 << (64 - by)) - 1)
+
+
+def _mix_int(value: int) -> int:
+    value &= _MASK
+    for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
+        value = ((value ^ (value >> shift)) * multiplier) & _MASK
+    return value ^ (value >> 31)
+
+
+def _signed(value: int) -> int:
+    value &= _MASK
+    return value - (1 << 64) if value >> 63 else value

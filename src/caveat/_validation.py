@@ -1,0 +1,309 @@
+"""Every range and shape rule, one function each.
+
+Public functions call these on entry; private ones trust their callers. Each
+function returns the value it checked, in the type the callee works with.
+"""
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from caveat.errors import InputTypeError, ParameterError, ShapeError
+
+
+def positive_int(name: str, value: Any) -> int:
+    """An integer of at least one (``n_draws``, ``batch_size``)."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputTypeError(
+            f"{name} must be a whole number of at least 1. "
+            f"Got {value!r} of type {type(value).__name__}."
+        )
+    if value < 1:
+        raise ParameterError(f"{name} must be at least 1. Got {value}.")
+    return int(value)
+
+
+def draw_number(value: Any) -> int:
+    """The number of a draw: 0, 1, 2, …"""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputTypeError(
+            f"A draw number must be a whole number of at least 0. "
+            f"Got {value!r} of type {type(value).__name__}."
+        )
+    if value < 0:
+        raise ParameterError(f"A draw number must be at least 0. Got {value}.")
+    return int(value)
+
+
+def unit_interval(name: str, value: Any) -> float:
+    """A real number strictly between 0 and 1 (levels, tolerances)."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputTypeError(
+            f"{name} must be a number between 0 and 1. "
+            f"Got {value!r} of type {type(value).__name__}."
+        )
+    if not 0.0 < value < 1.0:
+        raise ParameterError(
+            f"{name} must lie strictly between 0 and 1. Got {value}."
+        )
+    return float(value)
+
+
+def drop_rate(value: float, *, where: str) -> float:
+    """A drop rate, Pr(zero), in [0, 1)."""
+    if not (math.isfinite(value) and 0.0 <= value < 1.0):
+        raise ParameterError(
+            f"A drop rate must lie in [0, 1). Got {value} at {where}: a unit that is "
+            f"always dropped carries nothing. Set a rate below 1 there, or remove it."
+        )
+    return float(value)
+
+
+def precision(value: Any) -> Tensor:
+    """Observation precision tau: finite and positive, a number or one per output."""
+    try:
+        tau = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputTypeError(
+            f"precision must be a number or one number per output. "
+            f"Got {value!r} of type {type(value).__name__}."
+        ) from error
+    if tau.is_complex() or tau.dtype == torch.bool:
+        raise InputTypeError(f"precision must be real. Got dtype {tau.dtype}.")
+    if tau.numel() == 0 or not bool((torch.isfinite(tau) & (tau > 0)).all()):
+        raise ParameterError(
+            f"precision (tau, the inverse variance of the observation noise, in "
+            f"units of 1/y²) must be finite and above 0. Got {value!r}. "
+            f"If the noise variance is v, pass precision=1/v."
+        )
+    return tau.detach()
+
+
+def floating(name: str, value: Any) -> Tensor:
+    """A tensor of real floating-point numbers."""
+    if not isinstance(value, Tensor):
+        raise InputTypeError(
+            f"{name} must be a torch.Tensor. Got {type(value).__name__}."
+        )
+    if not value.is_floating_point():
+        raise InputTypeError(
+            f"{name} must hold floating-point numbers. Got dtype {value.dtype}."
+        )
+    return value
+
+
+def same_shape(name: str, shape: Sequence[int], expected: Sequence[int]) -> None:
+    """``name`` must have exactly the shape ``expected``."""
+    if tuple(shape) != tuple(expected):
+        raise ShapeError(
+            f"{name} must have the shape {tuple(expected)} of the predictions. "
+            f"Got {tuple(shape)}; reshape it, so that nothing broadcasts by accident."
+        )
+
+
+def draws(value: Any, *, axes: str, least: int) -> Tensor:
+    """Draws of a model, draws first: at least ``least`` axes, none of size 0."""
+    tensor = floating("draws", value)
+    shape = tuple(tensor.shape)
+    if tensor.ndim < least:
+        raise ShapeError(
+            f"draws must have the shape {axes}. Got {shape}, which has too few axes. "
+            f"Stack the passes along a new first axis: torch.stack(passes)."
+        )
+    if tensor.shape[0] == 0:
+        raise ShapeError(
+            f"draws must hold at least one draw. Got {shape} for {axes}; run the "
+            f"model at least once."
+        )
+    if tensor.numel() == 0:
+        raise ShapeError(
+            f"draws must not be empty. Got {shape} for {axes}; leave out batches "
+            f"without rows."
+        )
+    return tensor
+
+
+def continues(block: Tensor, shape: Sequence[int] | None) -> Tensor:
+    """A block of draws of the same rows and outputs as the blocks before."""
+    if shape is not None and tuple(block.shape[1:]) != tuple(shape):
+        raise ShapeError(
+            f"Each block must hold draws of the same rows and outputs, of shape "
+            f"(draws, {', '.join(map(str, shape))}). Got {tuple(block.shape)}; use one "
+            f"accumulator per batch of rows and concatenate the results."
+        )
+    return block
+
+
+def finite_draws(name: str, bad: Tensor) -> None:
+    """None of the draws may be ``bad`` (draws, batch, …)."""
+    flat = bad.reshape(*bad.shape[:2], -1).any(-1)  # shape: (draws, batch)
+    if not bool(flat.any()):
+        return
+    n_draws, n_rows = int(flat.any(1).sum()), int(flat.any(0).sum())
+    raise ParameterError(
+        f"{name} must be finite. {n_draws} of {flat.shape[0]} draws and {n_rows} of "
+        f"{flat.shape[1]} rows are not (first: draw {int(flat.any(1).int().argmax())}, "
+        f"row {int(flat.any(0).int().argmax())}). Look for NaN in the inputs or "
+        f"weights, or for overflow in half precision."
+    )
+
+
+def finite(name: str, value: Tensor) -> Tensor:
+    """A tensor without NaN or infinity."""
+    bad = int((~torch.isfinite(value)).sum())
+    if bad:
+        raise ParameterError(
+            f"{name} must be finite. {bad} of {value.numel()} values are NaN or "
+            f"infinite; leave out these rows."
+        )
+    return value
+
+
+def target(y: Any, like: Tensor) -> Tensor:
+    """Observed values of exactly the shape, and then of the type, of ``like``."""
+    observed = floating("y", y)
+    if observed.shape != like.shape:
+        expected = tuple(like.shape)
+        remedy = (
+            f"pass y.reshape{expected}"
+            if observed.numel() == like.numel()
+            else "pass one value per row and output"
+        )
+        raise ShapeError(
+            f"y must have the shape {expected} of the mean, as nothing is broadcast. "
+            f"Got {tuple(observed.shape)}; {remedy}."
+        )
+    return finite("y", observed).to(like)
+
+
+def precision_for(value: Any, like: Tensor) -> Tensor:
+    """Observation precision, broadcast to ``like`` (batch, *event)."""
+    tau = precision(precision(value).to(like))  # again: it may underflow to 0
+    shape = tuple(like.shape)
+    try:
+        return tau.expand(shape)
+    except RuntimeError:
+        raise ShapeError(
+            f"precision must broadcast to the shape {shape} of the mean, batch first: "
+            f"a number, one per output {shape[1:]}, or one per row "
+            f"{(shape[0], *[1] * (len(shape) - 1))}. Got {tuple(tau.shape)}."
+        ) from None
+
+
+def quantile_levels(q: Any) -> list[float]:
+    """One level or a sequence of levels, each strictly between 0 and 1."""
+    if isinstance(q, Tensor):
+        q = q.tolist()
+    values = [q] if isinstance(q, Real) else q
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise InputTypeError(
+            f"q must be a number between 0 and 1 or a sequence of them. "
+            f"Got {q!r} of type {type(q).__name__}."
+        )
+    levels = [unit_interval("q", level) for level in values]
+    if not levels:
+        raise ParameterError("q must hold at least one level. Got an empty sequence.")
+    return levels
+
+
+def logits(value: Any) -> Tensor:
+    """Logits (draws, batch, *extra, classes) of at least two classes."""
+    axes = "(draws, batch, *extra, classes)"
+    tensor = draws(value, axes=axes, least=2)
+    if tensor.ndim < 3 or tensor.shape[-1] < 2:
+        raise ShapeError(
+            f"logits must have the shape {axes}, with two or more classes last. Got "
+            f"{tuple(tensor.shape)}. For a binary model with one logit z, stack [0, z]:"
+            f" torch.cat([torch.zeros_like(z), z], -1), or do so in output=. If the "
+            f"classes are on another axis (images), move them last in output=."
+        )
+    return tensor
+
+
+def class_labels(y: Any, shape: Sequence[int], n_classes: int) -> Tensor:
+    """Observed classes 0 … n_classes - 1, of exactly ``shape``."""
+    if not isinstance(y, Tensor):
+        raise InputTypeError(f"y must be a torch.Tensor. Got {type(y).__name__}.")
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        raise InputTypeError(
+            f"y must hold class numbers of an integer dtype. Got {y.dtype}; "
+            f"convert with y.long(), and one-hot rows with y.argmax(-1)."
+        )
+    if tuple(y.shape) != tuple(shape):
+        raise ShapeError(
+            f"y must have the shape {tuple(shape)}, one class number per prediction. "
+            f"Got {tuple(y.shape)}; nothing is broadcast, so reshape it."
+        )
+    bad = sorted(set(y[(y < 0) | (y >= n_classes)].tolist()))
+    if bad:
+        shown = ", ".join(map(str, bad[:5])) + (", …" if len(bad) > 5 else "")
+        raise ParameterError(
+            f"y must hold class numbers from 0 to {n_classes - 1}. Got {shown}; "
+            f"leave out rows with an ignored or unknown label."
+        )
+    return y.long()
+
+
+def row_index(index: Any, n_rows: int) -> slice | Tensor:
+    """Rows as a forward slice, or as a tensor of row numbers or a mask."""
+    if isinstance(index, tuple | bool) or index is None or index is Ellipsis:
+        raise InputTypeError(
+            f"Only rows can be chosen, by a number, slice, mask or list of numbers. "
+            f"Got {index!r}; index the answer instead, as in predictive.mean[:, 0]."
+        )
+    if isinstance(index, slice):
+        numbers = range(n_rows)[index]
+        return index if numbers.step > 0 else torch.tensor(list(numbers)).long()
+    if isinstance(index, Integral):
+        row = range(n_rows)[int(index)]
+        return slice(row, row + 1)
+    try:
+        rows = torch.as_tensor(index)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputTypeError(f"Rows cannot be chosen by {index!r}.") from error
+    if rows.numel() == 0 and rows.dtype != torch.bool:
+        rows = rows.long()
+    if rows.ndim != 1 or rows.is_floating_point() or rows.is_complex():
+        raise InputTypeError(
+            f"Rows must be chosen by one axis of row numbers or bools. "
+            f"Got shape {tuple(rows.shape)} and dtype {rows.dtype}."
+        )
+    if rows.dtype == torch.bool:
+        if len(rows) != n_rows:
+            raise ShapeError(
+                f"A mask must have one bool per row. Got {len(rows)} for {n_rows} rows."
+            )
+        return rows
+    if rows.numel() and not -n_rows <= int(rows.min()) <= int(rows.max()) < n_rows:
+        raise IndexError(f"Row numbers must lie in [-{n_rows}, {n_rows}).")
+    return rows.long()
+
+
+def instances(name: str, values: Sequence[Any], kind: type[Any]) -> list[Any]:
+    """A sequence of at least one value, all of the same ``kind``."""
+    values = list(values)
+    if not values:
+        raise ParameterError(
+            f"{name} must hold at least one {kind.__name__}. Got none."
+        )
+    for value in values:
+        if not isinstance(value, kind) or type(value) is not type(values[0]):
+            raise InputTypeError(
+                f"{name} must all be of the same kind of {kind.__name__}. "
+                f"Got {type(value).__name__} beside {type(values[0]).__name__}."
+            )
+    return values
+
+
+def all_equal(name: str, values: Sequence[Any]) -> None:
+    """Predictives are joined only if they agree in ``name``."""
+    for value in values:
+        if value != values[0]:
+            raise ShapeError(
+                f"Predictives can be joined only if they agree in the {name}. "
+                f"Got {values[0]} and {value}; make them with the same settings."
+            )

@@ -1,0 +1,53 @@
+"""Everything Caveat raises on purpose, and the warnings it gives.
+
+::
+
+    CaveatError
+    ├── ParameterError          (also ValueError)    a value outside its range
+    ├── ShapeError              (also ValueError)    tensors that do not fit together
+    ├── InputTypeError          (also TypeError)     not the kind of thing expected
+    ├── NoStochasticSiteError   (also ValueError)    nothing in the model is random
+    ├── UnsupportedModelError   (also RuntimeError)  a model we cannot run correctly
+    ├── DrawsNotKeptError       (also RuntimeError)  asked of moments what needs draws
+    └── MissingExtraError       (also ImportError)   an optional package is absent
+
+    CaveatWarning               (a UserWarning)      right, but not what you may think
+
+Each message says what was expected, what came, and what to do.
+"""
+
+
+class CaveatError(Exception):
+    """Base of all errors raised by Caveat."""
+
+
+class ParameterError(CaveatError, ValueError):
+    """A parameter has a value outside its range."""
+
+
+class ShapeError(CaveatError, ValueError):
+    """Tensors do not have the shapes that the call needs."""
+
+
+class InputTypeError(CaveatError, TypeError):
+    """An argument is not of a kind that can be used."""
+
+
+class NoStochasticSiteError(CaveatError, ValueError):
+    """The model draws no noise, so all its draws would be identical."""
+
+
+class UnsupportedModelError(CaveatError, RuntimeError):
+    """The model works in a way in which its draws cannot be got right."""
+
+
+class DrawsNotKeptError(CaveatError, RuntimeError):
+    """A quantity needs the single draws, and only their moments were kept."""
+
+
+class MissingExtraError(CaveatError, ImportError):
+    """A feature needs a package that is not installed."""
+
+
+class CaveatWarning(UserWarning):
+    """The answer is right, but it may not be the one that was meant."""

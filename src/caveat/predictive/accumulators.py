@@ -1,0 +1,196 @@
+"""Predictives from draws that come block by block.
+
+An accumulator belongs to one batch of rows and is the only mutable thing here. Feed
+it blocks of draws, ask it when the Monte Carlo error is small enough, take the
+result. How the draws are cut into blocks changes the answer by rounding only.
+"""
+
+import math
+from typing import Any, TypeVar, final
+
+import torch
+from torch import Tensor
+
+from caveat import _validation
+from caveat._random import Seed, as_seed
+from caveat.errors import ParameterError
+from caveat.predictive.classification import CategoricalPredictive
+from caveat.predictive.covariance import JointMoments
+from caveat.predictive.moments import Moments, finite_moments, merge, working_dtype
+from caveat.predictive.regression import JOINT_LIMIT, GaussianPredictive
+from caveat.predictive.tally import Tally
+
+Gathered = TypeVar("Gathered")
+
+_RARE = 1e-4  # p (1 - p) below which a class is judged by its absolute error
+
+
+@final
+class GaussianAccumulator:
+    """Gathers a :class:`GaussianPredictive`.
+
+    Parameters
+    ----------
+    precision : float or Tensor
+        tau, as for :meth:`GaussianPredictive.from_draws`.
+    keep_draws : bool
+        Keep the draws themselves, and not only their moments (and, for up to 64
+        outputs, their covariance). Who holds all draws in one tensor already saves
+        memory by :meth:`GaussianPredictive.from_draws`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> gathered = GaussianAccumulator(precision=4.0, keep_draws=False)
+    >>> gathered.add(torch.tensor([[[0.0]], [[2.0]]]))  # two draws of one row
+    >>> gathered.add(torch.tensor([[[1.0]]]))
+    >>> gathered.result().mean
+    tensor([[1.]])
+    """
+
+    def __init__(self, precision: Any, keep_draws: bool) -> None:
+        self._precision = _validation.precision(precision)
+        self._kept: list[Tensor] | None = [] if keep_draws else None
+        self._dtype = torch.float32
+        self._moments: Moments | None = None
+        self._joint: JointMoments | None = None
+
+    def add(self, block: Tensor) -> None:
+        """Take in a block of draws.
+
+        Parameters
+        ----------
+        block : Tensor, shape (draws, batch, *event)
+            Draws of the same rows as before. Kept as it is, not copied.
+        """
+        shape = None if self._moments is None else self._moments.mean.shape
+        block = _validation.draws(block, axes="(draws, batch, *event)", least=2)
+        block = _validation.continues(block, shape).detach()
+        moments = finite_moments(block)
+        _validation.precision_for(self._precision, moments.mean)
+        self._dtype = working_dtype(block.dtype)
+        self._moments = (
+            moments if self._moments is None else merge(self._moments, moments)
+        )
+        if self._kept is not None:
+            self._kept.append(block)
+        elif 1 < block[0, 0].numel() <= JOINT_LIMIT:
+            joint = JointMoments.of(block)
+            self._joint = joint if self._joint is None else self._joint.merge(joint)
+
+    def relative_error(self) -> float:
+        """Worst Monte Carlo error of a mean, relative to the predictive std.
+
+        Returns
+        -------
+        float
+            The largest ``mean_error / std`` of all rows and outputs; infinite
+            before the second draw.
+        """
+        if self._moments is None or self._moments.count < 2:
+            return math.inf
+        noise = _validation.precision_for(
+            self._precision, self._moments.mean
+        ).reciprocal()
+        std = (self._moments.variance + noise).sqrt()
+        return float((self._moments.mean_error / std).max())
+
+    def result(self) -> GaussianPredictive:
+        """The predictive of all draws so far.
+
+        Returns
+        -------
+        GaussianPredictive
+            It does not change when more draws are added.
+        """
+        return GaussianPredictive.from_moments(
+            _some(self._moments),
+            self._dtype,
+            precision=self._precision,
+            draws=_joined(self._kept),
+            joint=self._joint,
+        )
+
+
+@final
+class CategoricalAccumulator:
+    """Gathers a :class:`CategoricalPredictive`.
+
+    Parameters
+    ----------
+    seed : int, torch.Generator or None
+        Of the labels sampled for ``variation_ratio``.
+    keep_draws : bool
+        Keep the logits themselves; all other answers are the same without.
+
+    Examples
+    --------
+    >>> import torch
+    >>> gathered = CategoricalAccumulator(seed=0, keep_draws=False)
+    >>> gathered.add(torch.tensor([[[2.0, 0.0]], [[0.0, 2.0]]]))  # two draws
+    >>> gathered.result().probs
+    tensor([[0.5000, 0.5000]])
+    """
+
+    def __init__(self, seed: Seed, keep_draws: bool) -> None:
+        self._seed = as_seed(seed)
+        self._kept: list[Tensor] | None = [] if keep_draws else None
+        self._dtype = torch.float32
+        self._tally: Tally | None = None
+
+    def add(self, block: Tensor) -> None:
+        """Take in a block of draws.
+
+        Parameters
+        ----------
+        block : Tensor, shape (draws, batch, *extra, classes)
+            Logits of the same rows as before. Kept as it is, not copied.
+        """
+        before = self._tally
+        shape = None if before is None else before.log_sum.shape
+        block = _validation.continues(_validation.logits(block), shape).detach()
+        first = 0 if before is None else before.probs.count
+        tally = Tally.of(block, seed=self._seed, first_draw=first)
+        self._dtype = working_dtype(block.dtype)
+        self._tally = tally if before is None else before.merge(tally)
+        if self._kept is not None:
+            self._kept.append(block)
+
+    def relative_error(self) -> float:
+        """Worst Monte Carlo error of a probability p, relative to sqrt(p (1 - p)).
+
+        Returns
+        -------
+        float
+            The largest of all rows and classes; infinite before the second draw.
+            Where p (1 - p) is below 1e-4, that is taken in its place.
+        """
+        if self._tally is None or self._tally.probs.count < 2:
+            return math.inf
+        probs = self._tally.probs
+        scale = (probs.mean * (1.0 - probs.mean)).clamp(min=_RARE).sqrt()
+        return float((probs.mean_error / scale).max())
+
+    def result(self) -> CategoricalPredictive:
+        """The predictive of all draws so far.
+
+        Returns
+        -------
+        CategoricalPredictive
+            It does not change when more draws are added.
+        """
+        return CategoricalPredictive.from_tally(
+            _some(self._tally), self._dtype, _joined(self._kept)
+        )
+
+
+def _joined(kept: list[Tensor] | None) -> Tensor | None:
+    if kept is None:
+        return None
+    return kept[0] if len(kept) == 1 else torch.cat(kept)
+
+
+def _some(gathered: Gathered | None) -> Gathered:
+    if gathered is None:
+        raise ParameterError("There is no result before the first draws. Call add().")
+    return gathered

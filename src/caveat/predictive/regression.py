@@ -1,0 +1,250 @@
+"""The predictive of a regression model: a mixture of T Gaussians per row.
+
+.. [Gal2016] Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation:
+   representing model uncertainty in deep learning. ICML 2016 (seed paper 001).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, final
+
+import torch
+from torch import Tensor
+
+from caveat import _validation
+from caveat.errors import DrawsNotKeptError
+from caveat.predictive.base import DRAWS_FIRST, Predictive, count_of
+from caveat.predictive.covariance import JointMoments
+from caveat.predictive.mixture import log_density, quantiles
+from caveat.predictive.moments import Moments, finite_moments, flat_event, working_dtype
+
+JOINT_LIMIT = 64  # outputs for which a covariance is gathered without the draws
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianPredictive(Predictive):
+    """Mean, variance and density of a regression, from T draws [Gal2016]_.
+
+    Each draw f_t(x) is the centre of a Gaussian with the variance 1/tau of the
+    observation noise; the predictive is the average of the T Gaussians. Make one by
+    :meth:`from_draws`, or by ``MCDropout.regress``. No gradient passes through it.
+
+    Attributes
+    ----------
+    mean : Tensor, shape (batch, *event)
+        Average of the draws (ledger E1; eq. 11). Float64 for float64 draws and
+        float32 for all others.
+    epistemic_variance : Tensor, shape (batch, *event)
+        Variance of the draws, with divisor T: what the model does not know.
+    precision : Tensor, shape (batch, *event)
+        tau, the inverse variance of the observation noise.
+
+    Examples
+    --------
+    >>> import torch
+    >>> draws = torch.tensor([[[0.0], [1.0]], [[2.0], [1.0]]])  # 2 draws, 2 rows
+    >>> predictive = GaussianPredictive.from_draws(draws, precision=4.0)
+    >>> predictive.mean.squeeze(1), predictive.variance.squeeze(1)
+    (tensor([1., 1.]), tensor([1.2500, 0.2500]))
+    >>> predictive.log_prob(torch.tensor([[1.0], [1.0]]))
+    tensor([-2.2258, -0.2258])
+    >>> predictive[1]
+    GaussianPredictive: 1 row of outputs (1,), 2 draws (kept)
+      mean  1 (median), 1 to 1
+      std   0.5 (median), 0.5 to 0.5
+    """
+
+    mean: Tensor
+    epistemic_variance: Tensor
+    precision: Tensor
+    _draws: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
+    _joint: Tensor | None = None  # shape: (batch, D, D), epistemic
+
+    @classmethod
+    def from_draws(cls, draws: Tensor, *, precision: Any) -> Self:
+        """The predictive of the outputs of T stochastic passes.
+
+        Parameters
+        ----------
+        draws : Tensor, shape (draws, batch, *event)
+            Held, not copied: do not write to it afterwards.
+        precision : float or Tensor
+            tau in units of 1/y², broadcastable to (batch, *event). A vector counts
+            as one value per output; one per row needs the shape (batch, 1).
+
+        Returns
+        -------
+        GaussianPredictive
+            Which keeps its draws, so that everything can be asked of it.
+        """
+        draws = _validation.draws(draws, axes="(draws, batch, *event)", least=2)
+        dtype = working_dtype(draws.dtype)
+        return cls.from_moments(
+            finite_moments(draws), dtype, precision=precision, draws=draws.detach()
+        )
+
+    @classmethod
+    def from_moments(
+        cls,
+        moments: Moments,
+        dtype: torch.dtype,
+        *,
+        precision: Any,
+        draws: Tensor | None = None,
+        joint: JointMoments | None = None,
+    ) -> Self:
+        """The predictive of gathered moments; what accumulators end with.
+
+        Parameters
+        ----------
+        moments : Moments
+            Of the draws, of shape (batch, *event).
+        dtype : torch.dtype
+            The type of the answers.
+        precision : float or Tensor
+            As for :meth:`from_draws`.
+        draws : Tensor, optional
+            The draws themselves, if they are to be kept.
+        joint : JointMoments, optional
+            Their joint moments, for the covariance of draws that are not kept.
+
+        Returns
+        -------
+        GaussianPredictive
+            Which has a density and quantiles only if ``draws`` are given.
+        """
+        # E1: mean = (1/T) sum_t f_t
+        mean = moments.mean.to(dtype)
+        tau = _validation.precision_for(precision, mean)
+        covariance = None if joint is None else joint.covariance
+        variance = moments.variance.to(dtype)
+        return cls(moments.count, mean, variance, tau, draws, covariance)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def noise_variance(self) -> Tensor:
+        """Variance of the observation noise, 1/tau; shape (batch, *event)."""
+        return self.precision.reciprocal()
+
+    @property
+    def variance(self) -> Tensor:
+        """Variance of a new observation: epistemic plus noise (ledger E2; eq. 10)."""
+        # E2: Var y = 1/tau + (1/T) sum_t f_t^2 - mean^2
+        return self.epistemic_variance + self.noise_variance
+
+    @property
+    def std(self) -> Tensor:
+        """Standard deviation of a new observation, the root of ``variance``."""
+        return self.variance.sqrt()
+
+    @property
+    def mean_error(self) -> Tensor:
+        """Monte Carlo standard error of ``mean`` (ledger E4); infinite for T = 1."""
+        return Moments(
+            self.n_draws, self.mean, self.epistemic_variance * self.n_draws
+        ).mean_error
+
+    @property
+    def covariance(self) -> Tensor:
+        """Covariance of the D outputs of each row (ledger E2; eq. 10).
+
+        Shape (batch, D, D), the event being flattened to D; noise included. Without
+        the draws it is known for up to 64 outputs.
+        """
+        # E2: Cov y = I/tau + (1/T) sum_t f_t f_t' - mean mean'
+        noise = torch.diag_embed(flat_event(self.noise_variance, 1))
+        return self._epistemic_covariance() + noise
+
+    @property
+    def draws(self) -> Tensor:
+        """The draws, shape (draws, batch, *event), if they were kept."""
+        return self._need_draws("draws")
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        """Log predictive density of observations (ledger E3; eq. 13 for any D).
+
+        Parameters
+        ----------
+        y : Tensor, shape (batch, *event)
+            Of exactly the shape of ``mean``: nothing is broadcast.
+
+        Returns
+        -------
+        Tensor, shape (batch,)
+            Joint over the event, in units of y; under the mixture of T Gaussians.
+        """
+        draws = self._need_draws("log_prob")
+        y = _validation.target(y, self.mean)
+        return log_density(draws, self.precision, y).to(self.mean.dtype)
+
+    def quantile(self, q: float | Sequence[float]) -> Tensor:
+        """Quantiles of the mixture, of each output on its own (ledger E6).
+
+        Parameters
+        ----------
+        q : float or sequence of float
+            Levels strictly between 0 and 1.
+
+        Returns
+        -------
+        Tensor, shape (batch, *event), or (levels, batch, *event) for a sequence
+            Right to a millionth of the standard deviation, or to rounding.
+        """
+        draws = self._need_draws("quantile")
+        levels = _validation.quantile_levels(q)
+        answer = quantiles(draws, self.precision, levels).to(self.mean.dtype)
+        return answer[0] if torch.as_tensor(q).ndim == 0 else answer
+
+    def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
+        """Equal-tailed interval that holds a new observation with ``level``.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Probability inside; the same probability is left out on both sides.
+
+        Returns
+        -------
+        lower, upper : Tensor, shape (batch, *event)
+        """
+        self._need_draws("interval")
+        tail = 0.5 * (1.0 - _validation.unit_interval("level", level))
+        lower, upper = self.quantile([tail, 1.0 - tail])
+        return lower, upper
+
+    def _epistemic_covariance(self) -> Tensor:
+        if self._draws is not None:
+            return JointMoments.of(self._draws).covariance
+        if self._joint is not None:
+            return self._joint
+        if math.prod(self.mean.shape[1:]) == 1:
+            return self.epistemic_variance.reshape(len(self), 1, 1)
+        raise _not_kept(f"The covariance of more than {JOINT_LIMIT} outputs")
+
+    def _need_draws(self, what: str) -> Tensor:
+        if self._draws is None:
+            raise _not_kept(what)
+        return self._draws
+
+    def _columns(self) -> dict[str, Tensor]:
+        names = "mean std variance epistemic_variance noise_variance mean_error".split()
+        return {name: getattr(self, name) for name in names}
+
+    def _headline(self) -> str:
+        kept = "kept" if self._draws is not None else "not kept"
+        rows, draws = count_of(len(self), "row"), count_of(self.n_draws, "draw")
+        return f"{rows} of outputs {tuple(self.mean.shape[1:])}, {draws} ({kept})"
+
+    def _highlights(self) -> dict[str, Tensor]:
+        return {"mean": self.mean, "std": self.std}
+
+
+def _not_kept(what: str) -> DrawsNotKeptError:
+    return DrawsNotKeptError(
+        f"{what} needs the single draws, and only their moments were kept. "
+        f"Pass keep_draws=True to MCDropout.regress."
+    )

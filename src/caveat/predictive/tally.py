@@ -1,0 +1,97 @@
+"""Everything counted about the logits of a classifier, in one pass over blocks.
+
+Labels are sampled with one uniform number per draw, shared by all rows: each row's
+labels have the right distribution, rows use common random numbers, and the answer
+for a row depends neither on the other rows nor on how draws were cut into blocks.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from typing import Self, final
+
+import torch
+from torch import Tensor
+
+from caveat import _validation
+from caveat._random import random_uniform, stream_key
+from caveat.predictive.moments import Moments, blocks, merge, wide_dtype
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sums over draws; tensors of shape (batch, *extra, classes) but ``entropy``."""
+
+    probs: Moments
+    logits: Moments  # with 0 for a logit of -inf
+    log_sum: Tensor  # log of the sum of probabilities, without underflow
+    entropy: Tensor  # sum of the entropies of the draws; shape: (batch, *extra)
+    sampled: Tensor  # how often a label sampled from the draw was this class
+    favoured: Tensor  # how often this class was the most probable
+    masked: Tensor  # how often the logit was -inf
+
+    @classmethod
+    def of(cls, logits: Tensor, *, seed: int, first_draw: int = 0) -> Self:
+        """From logits (draws, batch, *extra, classes), numbered from ``first_draw``."""
+        parts = list(blocks(logits.detach()))  # views, not copies
+        starts = accumulate(map(len, parts), initial=first_draw)
+        tallies = (
+            cls._of_block(block, _uniforms(seed, start, block))
+            for start, block in zip(starts, parts, strict=False)
+        )
+        return reduce(cls.merge, tallies)
+
+    def merge(self, other: Self) -> Self:
+        """Both sets of draws together."""
+        return type(self)(
+            merge(self.probs, other.probs),
+            merge(self.logits, other.logits),
+            torch.logaddexp(self.log_sum, other.log_sum),
+            self.entropy + other.entropy,
+            self.sampled + other.sampled,
+            self.favoured + other.favoured,
+            self.masked + other.masked,
+        )
+
+    @classmethod
+    def _of_block(cls, block: Tensor, uniforms: Tensor) -> Self:
+        logits = block.to(wide_dtype(block.device))
+        log_probs = logits.log_softmax(-1)
+        probs = log_probs.exp()
+        # E9, one term each: H(p_t) = -sum_c p_tc log p_tc
+        entropy = torch.special.entr(probs).sum(-1).sum(0)
+        if bool(entropy.isnan().any()):  # from NaN, +inf, or -inf for all classes
+            _validation.finite_draws("The logits of a model", log_probs.isnan())
+        masked = logits.isneginf()
+        return cls(
+            Moments.of(probs),
+            Moments.of(logits.masked_fill(masked, 0.0)),
+            log_probs.logsumexp(0),
+            entropy,
+            _count(_sampled_labels(probs, uniforms), probs.shape[-1]),
+            _count(logits.argmax(-1), probs.shape[-1]),
+            masked.sum(0, dtype=torch.int32),
+        )
+
+
+def _uniforms(seed: int, start: int, block: Tensor) -> Tensor:
+    draws = range(start, start + len(block))
+    uniforms = random_uniform(stream_key(seed, "labels"), draws, (1,))
+    uniforms = uniforms.to(wide_dtype(block.device)).to(block.device)
+    return uniforms.view(-1, *[1] * (block.ndim - 1))  # shape: (draws, 1, …, 1)
+
+
+def _sampled_labels(probs: Tensor, uniforms: Tensor) -> Tensor:
+    """The first class whose cumulative probability reaches the uniform number."""
+    cumulative = probs.cumsum(-1)
+    # The last sum, not 1, is the top: rounding must not reach a class of probability 0.
+    return (cumulative < uniforms * cumulative[..., -1:]).sum(-1)
+
+
+def _count(labels: Tensor, n_classes: int) -> Tensor:
+    """How often each class is in ``labels`` (draws, …); shape (…, classes)."""
+    labels = labels.movedim(0, -1)
+    shape, device = (*labels.shape[:-1], n_classes), labels.device
+    counts = torch.zeros(shape, dtype=torch.int32, device=device)
+    return counts.scatter_add(-1, labels, counts.new_ones(()).expand_as(labels))

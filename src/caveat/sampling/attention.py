@@ -1,0 +1,58 @@
+"""Scaled dot-product attention in plain operations, so that its dropout can be seen.
+
+With dropout, torch computes attention in just these steps on a CPU; on a GPU it draws
+inside a fused kernel, where no mask could be given to it.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def attention(
+    query: Tensor,  # shape: (..., heads, length, width)
+    key: Tensor,  # shape: (..., heads, source, width)
+    value: Tensor,
+    attn_mask: Tensor | None,
+    is_causal: bool,
+    *,
+    drop: Callable[[Tensor], Tensor],
+    look_at_mask: bool,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """``F.scaled_dot_product_attention``, with ``drop`` applied to the weights.
+
+    ``look_at_mask`` allows reading the mask's values, to skip the guard against rows
+    that may attend to nothing when there is no such row.
+    """
+    if enable_gqa:
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], dim=-3)
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = torch.matmul(query * scale, key.transpose(-2, -1))
+    if is_causal:
+        attn_mask = _causal_mask(query, key)
+        look_at_mask = True
+    if attn_mask is None:
+        return torch.matmul(drop(torch.softmax(scores, -1)), value)
+    bias = _additive(attn_mask, scores.dtype)
+    if look_at_mask and bool((bias > -math.inf).any(-1).all()):
+        weights = torch.softmax(scores + bias, -1)
+    else:
+        weights = torch._safe_softmax(scores + bias, -1)
+    return torch.matmul(drop(weights), value)
+
+
+def _causal_mask(query: Tensor, key: Tensor) -> Tensor:
+    shape = (query.shape[-2], key.shape[-2])
+    return torch.ones(shape, dtype=torch.bool, device=query.device).tril()
+
+
+def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    if mask.dtype != torch.bool:
+        return mask
+    bias = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    return bias.masked_fill(mask.logical_not(), -math.inf)

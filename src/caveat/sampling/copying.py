@@ -1,0 +1,134 @@
+"""A structural copy of a model: new modules, the same parameters and buffers.
+
+Sampling needs some modules in training mode (an attention layer that asks
+``self.training`` before it drops anything) and needs to know which module is
+running. Both would mean writing to the user's modules, which other threads may be
+using at this very moment. So every pass runs on a copy of the module *tree*: each
+module is a bare new object with its own ``__dict__``, flags and hook tables, while
+all tensors are shared by reference. Copying costs some 20 µs a module.
+
+Writes to shared tensors during a pass are caught further down (``recorder.py``).
+"""
+
+import functools
+import types
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from caveat.errors import UnsupportedModelError
+
+_SCRIPTED = """{name} is a TorchScript module, whose dropout was fixed when it was made.
+Pass the Python module from before torch.jit.script or torch.jit.trace."""
+
+
+class ModuleStack:
+    """Which module of the copy is running: its path, for naming sites.
+
+    A pass runs in one thread and owns its copy, so this is not shared.
+    """
+
+    def __init__(self) -> None:
+        self._paths: list[str] = [""]
+
+    @property
+    def path(self) -> str:
+        """Path of the module whose ``forward`` is running; "" for the model itself."""
+        return self._paths[-1]
+
+    @contextmanager
+    def inside(self, path: str) -> Iterator[None]:
+        """Note that the module at ``path`` runs."""
+        self._paths.append(path)
+        try:
+            yield
+        finally:
+            self._paths.pop()
+
+
+class ModelCopy:
+    """The structural copy of ``model``, with every module in evaluation mode.
+
+    Attributes
+    ----------
+    root : nn.Module
+        The copy of the model itself.
+    modules : dict of str to nn.Module
+        All copies by path. Unlike ``named_modules`` this has modules kept in plain
+        lists and dicts, too.
+    stack : ModuleStack
+        Follows which copy is running.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.stack = ModuleStack()
+        self.modules: dict[str, nn.Module] = {}
+        self._copies: dict[int, nn.Module] = {}
+        self.root = self._copy_module(model, "")
+
+    def switch_on(self, paths: Iterable[str]) -> None:
+        """Put the modules at ``paths`` in training mode."""
+        for path in paths:
+            object.__setattr__(self.modules[path], "training", True)
+
+    def _copy_module(self, module: nn.Module, path: str) -> nn.Module:
+        module = original(module)
+        if id(module) in self._copies:
+            return self._copies[id(module)]
+        copy: nn.Module = object.__new__(module.__class__)
+        self._copies[id(module)] = self.modules[path] = copy
+        state: dict[str, Any] = {}
+        for name, value in module.__dict__.items():
+            where = path if name == "_modules" else _join(path, name)
+            state[name] = self._copy_value(value, where)
+        state["training"] = False
+        # nn.Module.__call__ runs this attribute, when set, in place of its own code;
+        # torch keeps it for Module.compile. On a copy we may use it to follow calls.
+        state["_compiled_call_impl"] = self._tracked_call(copy, path)
+        object.__setattr__(copy, "__dict__", state)
+        return copy
+
+    def _tracked_call(self, module: nn.Module, path: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.stack.inside(path):
+                return module._call_impl(*args, **kwargs)
+
+        return call
+
+    def _copy_value(self, value: Any, path: str) -> Any:
+        """Containers anew, modules and what is bound to them as copies, the rest shared."""
+        if isinstance(value, nn.Module):
+            return self._copy_module(value, path)
+        kind = type(value)
+        if kind in (dict, OrderedDict, defaultdict):
+            copy = value.copy()
+            copy.update({k: self._copy_value(v, _join(path, k)) for k, v in value.items()})
+            return copy
+        if kind in (list, set, tuple):
+            return kind(self._copy_value(v, f"{path}[{i}]") for i, v in enumerate(value))
+        if kind is types.MethodType:
+            return types.MethodType(value.__func__, self._copy_value(value.__self__, path))
+        if kind is functools.partial:
+            return functools.partial(
+                self._copy_value(value.func, path),
+                *(self._copy_value(v, f"{path}[{i}]") for i, v in enumerate(value.args)),
+                **{k: self._copy_value(v, _join(path, k)) for k, v in value.keywords.items()},
+            )
+        return value
+
+
+def original(module: nn.Module) -> nn.Module:
+    """What a compiled module was compiled from; refuse what has no Python left."""
+    if isinstance(module, torch.jit.ScriptModule):
+        raise UnsupportedModelError(_SCRIPTED.format(name=type(module).__name__))
+    while type(module).__name__ == "OptimizedModule" and hasattr(module, "_orig_mod"):
+        module = module._orig_mod
+    return module
+
+
+def _join(path: str, name: Any) -> str:
+    return f"{path}.{name}" if path else str(name)

@@ -1,0 +1,189 @@
+"""All draws of a model on one batch.
+
+A :class:`Session` runs the model once, which is its first draw, and replays the tape
+of that pass for the others. When a drawn value decided what the model's Python code
+did, or the model uses autograd itself, there is nothing to replay: then every draw
+runs the model, with the same noise and so the same numbers, only slower.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from caveat.errors import CaveatError, NoStochasticSiteError
+from caveat.sampling.inputs import Batch
+from caveat.sampling.passes import DrawOmega, Pass, SiteCall
+from caveat.sampling.probe import Plan, plan_for
+from caveat.sampling.program import Program
+from caveat.sampling.rewrite import optimised
+from caveat.sampling.running import run_pass
+from caveat.sampling.tape import Ref, Tape
+
+_NO_SITE = """{name} has no stochastic site, so all draws would be identical.
+Looked for: nn.Dropout and its kin, functional and in-place dropout, dropout inside
+recurrent layers, attention and nn.Transformer*, any other random operation of torch,
+and registered modules, in training and in evaluation mode.{rates}
+If the model was exported or fused, pass it from before that step. If it was trained
+without dropout there is no distribution to recover: train it with dropout, or see
+docs/gotchas.md."""
+
+_ALL_ZERO = "\nFound {n} dropout site(s), all with rate 0: {paths}."
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A model, and how its noise is addressed."""
+
+    model: nn.Module
+    seed: int
+    shared: bool
+
+    def session(self, batch: Batch) -> "Session":
+        """Ready to draw for ``batch``."""
+        return Session(self, batch, plan_for(self.model, batch))
+
+    def one_pass(self, batch: Batch, draw: int, *, above_autograd: bool) -> Any:
+        """The output of a single draw, with gradients if asked for."""
+        plan = plan_for(self.model, batch)
+        require_sites(self.model, plan.sites)
+        switches = plan.switches
+        if above_autograd:
+            switches = _above(switches)
+        return run_pass(
+            self.model, batch, self.omega(plan, batch, draw), switches, record=False
+        )[0]
+
+    def omega(self, plan: Plan, batch: Batch, draw: int) -> DrawOmega:
+        """Draw number ``draw`` of ω for this batch."""
+        return DrawOmega(
+            self.seed, draw, plan.layouts, batch.rows, batch.first_row, self.shared
+        )
+
+
+class Session:
+    """The draws of one batch.
+
+    Attributes
+    ----------
+    structure : pytree.TreeSpec
+        How the leaves of an output make up what the model returns.
+    """
+
+    def __init__(self, sampler: Sampler, batch: Batch, plan: Plan) -> None:
+        require_sites(sampler.model, plan.sites)
+        self._sampler = sampler
+        self._batch = batch
+        self._plan = plan
+        self._first = 0
+        output, run = self._run(0, record=True)
+        if _names(run) != plan.names:  # the model has changed since it was probed
+            self._plan = plan_for(sampler.model, batch, afresh=True)
+            output, run = self._run(0, record=True)
+        leaves, self.structure = pytree.tree_flatten(output)
+        self._leaves = leaves
+        self._replay = self._prepare_replay(run)
+
+    @property
+    def rows_mix(self) -> bool:
+        """Whether rows influence each other, so that the batch must stay whole."""
+        return self._plan.rows_mix
+
+    def outputs(self, draws: range) -> Iterator[list[Any]]:
+        """The leaves of the model's output for each draw.
+
+        A tensor is only good until the next draw is asked for.
+        """
+        replay = self._replay
+        for draw in draws:
+            if draw == self._first:
+                yield self._leaves
+            elif replay is None:
+                yield pytree.tree_leaves(self._run(draw, record=False)[0])
+            else:
+                yield from replay.leaves(self._sampler.seed, draws[draw - draws.start :])
+                return
+
+    def _run(self, draw: int, *, record: bool) -> tuple[Any, Pass]:
+        omega = self._sampler.omega(self._plan, self._batch, draw)
+        switches = self._plan.switches
+        record = record and not switches.above_autograd and not switches.host_generators
+        with torch.no_grad():
+            return run_pass(
+                self._sampler.model, self._batch, omega, switches, record=record
+            )
+
+    def _prepare_replay(self, run: Pass) -> "_Replay | None":
+        switches = self._plan.switches
+        if run.recorder.escape or switches.above_autograd or switches.host_generators:
+            return None
+        tape = run.recorder.finish(self._leaves)
+        for candidate in (optimised(tape), tape):
+            replay = _Replay(candidate, self._leaves)
+            if replay.agrees(self._sampler.seed, self._first, self._leaves):
+                return replay
+        return None
+
+
+class _Replay:
+    """The tape of a pass as a source of draws."""
+
+    def __init__(self, tape: Tape, leaves: list[Any]) -> None:
+        self._program = Program(tape)
+        self._clean = leaves
+        self._noisy = [i for i, out in enumerate(tape.outputs) if isinstance(out, Ref)]
+
+    def leaves(self, seed: int, draws: range) -> Iterator[list[Any]]:
+        with torch.no_grad(), torch._C._AutoDispatchBelowAutograd():
+            for noisy in self._program.outputs(seed, draws):
+                leaves = list(self._clean)
+                for position, tensor in zip(self._noisy, noisy, strict=True):
+                    leaves[position] = tensor
+                yield leaves
+
+    def agrees(self, seed: int, draw: int, leaves: list[Any]) -> bool:
+        """Whether replaying the recorded draw gives what the model gave."""
+        try:
+            again = next(self.leaves(seed, range(draw, draw + 1)))
+        except CaveatError:
+            raise
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            return False
+        return all(_close(again[i], leaves[i]) for i in self._noisy)
+
+
+def require_sites(model: nn.Module, sites: tuple[SiteCall, ...]) -> None:
+    """Raise if nothing would be random."""
+    if any(site.occurrence >= 0 for site in sites):
+        return
+    rates = ""
+    if sites:
+        paths = ", ".join(sorted({site.path or "(the model)" for site in sites})[:6])
+        rates = _ALL_ZERO.format(n=len(sites), paths=paths)
+    raise NoStochasticSiteError(_NO_SITE.format(name=type(model).__name__, rates=rates))
+
+
+def _above(switches: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(switches, above_autograd=True)
+
+
+def _names(run: Pass) -> frozenset[str]:
+    return frozenset(site.name for site in run.sites if site.occurrence >= 0)
+
+
+def _close(left: Tensor, right: Tensor) -> bool:
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    if not left.is_floating_point():
+        return bool((left != right).float().mean() < 0.01) if left.numel() else True
+    tolerance = max(1e-4, 4 * torch.finfo(left.dtype).eps ** 0.5)
+    finite = right[torch.isfinite(right)]
+    scale = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(left, right, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+

@@ -1,0 +1,168 @@
+"""What must be seen above the dispatcher: flags given as arguments, and ways out.
+
+A function mode sees the calls of the Python API before torch breaks them down. It
+
+- turns on dropout whose flag is an argument (``F.multi_head_attention_forward``), and
+  keeps batch statistics off, whatever the modules' flags say;
+- notices noisy values on their way out of torch (``.numpy()``, ``.tolist()``), which
+  no dispatch mode can see;
+- notices autograd in the middle of a forward, which cannot run below autograd;
+- keeps the fused paths of ``nn.TransformerEncoder`` off by being there at all.
+
+``above_autograd`` is for passes that run above autograd (:func:`caveat.sampling`), where
+dropout in evaluation mode never reaches the dispatcher: its flag is set here, too.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from caveat.sampling.attention import attention
+from caveat.sampling.passes import Pass
+from caveat.sampling.recurrent import is_recurrent, layer_by_layer
+
+
+class AutogradInside(BaseException):
+    """The model turned gradients on: its passes must run above autograd.
+
+    Not an Exception, so that no ``except Exception`` of a model swallows it.
+    """
+
+
+_DROPOUTS: dict[Any, str] = {
+    F.dropout: "training",
+    F.dropout1d: "training",
+    F.dropout2d: "training",
+    F.dropout3d: "training",
+    F.alpha_dropout: "training",
+    F.feature_alpha_dropout: "training",
+    F.multi_head_attention_forward: "training",
+}
+_FUSED_DROPOUTS = frozenset(
+    getattr(torch, name + suffix)
+    for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+    for suffix in ("", "_")
+)
+_RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+_WAYS_OUT = frozenset(
+    (
+        Tensor.numpy,
+        Tensor.tolist,
+        Tensor.__array__,
+        Tensor.__deepcopy__,
+        Tensor.__dlpack__,
+        Tensor.__repr__,
+        Tensor.data_ptr,
+        Tensor.untyped_storage,
+        Tensor.storage,
+    )
+)
+
+
+class Guard(TorchFunctionMode):
+    """See the module's docstring."""
+
+    def __init__(self, run: Pass, *, above_autograd: bool, plain: bool) -> None:
+        super().__init__()
+        self._pass = run
+        self._above_autograd = above_autograd
+        self._plain = plain
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _WAYS_OUT:
+            self._notice_way_out(func, args)
+        elif func is torch._C._set_grad_enabled:
+            self._notice_autograd(args)
+        elif func in (F.batch_norm, F.instance_norm):
+            args, kwargs = _running_statistics(func, args, kwargs)
+        elif not self._plain:
+            return self._switched_on(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _notice_way_out(self, func: Any, args: Any) -> None:
+        recorder = self._pass.recorder
+        if args and recorder.is_noisy(args[0]):
+            recorder.escape = f"{func.__name__} took a drawn value out of torch"
+
+    def _notice_autograd(self, args: Any) -> None:
+        if args[0] and not self._above_autograd:
+            raise AutogradInside
+
+    def _switched_on(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        if func is F.multi_head_attention_forward:
+            return _with_flag(func, args, kwargs, "training", True)
+        if self._above_autograd:
+            return self._switched_on_above_autograd(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _switched_on_above_autograd(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        if func in _DROPOUTS:
+            return _with_flag(func, args, kwargs, _DROPOUTS[func], True)
+        if func in _FUSED_DROPOUTS:
+            x, p, _ = (*args, *kwargs.values())
+            return func(x, p, True)
+        if func in _RECURRENT and is_recurrent(func, args):
+            return layer_by_layer(func, args, self._drop_between_layers)
+        if func is F.scaled_dot_product_attention:
+            return self._attention(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _drop_between_layers(
+        self, x: Tensor, rate: float, fires: bool, batch_sizes: Tensor | None
+    ) -> Tensor:
+        mask = self._pass.mask_between_layers(x, rate, fires, batch_sizes)
+        return x if mask is None else x * mask
+
+    def _attention(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        bound = _bind(func, args, kwargs)
+        rate = bound.pop("dropout_p", 0.0)
+        if rate == 0.0:
+            return func(*args, **kwargs)
+        return attention(
+            bound.pop("query"),
+            bound.pop("key"),
+            bound.pop("value"),
+            bound.pop("attn_mask", None),
+            bound.pop("is_causal", False),
+            drop=lambda weights: torch.dropout(weights, rate, True),
+            look_at_mask=False,
+            **bound,
+        )
+
+
+def _with_flag(
+    func: Callable[..., Any], args: Any, kwargs: Any, name: str, value: bool
+) -> Any:
+    bound = _bind(func, args, kwargs)
+    bound[name] = value
+    return func(**bound)
+
+
+def _running_statistics(func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Batch and instance norm use what they learned in training, if they have it."""
+    bound = _bind(func, args, kwargs)
+    if bound.get("running_mean") is not None:
+        bound["training" if func is F.batch_norm else "use_input_stats"] = False
+    return (), bound
+
+
+_ATTENTION = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+
+
+def _bind(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    names = _ATTENTION if func is F.scaled_dot_product_attention else _names(func)
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+@lru_cache(maxsize=None)
+def _names(func: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(func).parameters)

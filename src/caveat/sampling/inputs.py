@@ -1,0 +1,167 @@
+"""The inputs of a model as batches with a known row axis."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from caveat.errors import InputTypeError, ParameterError, ShapeError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Arguments of one call, flattened; tensors of ``rows`` on ``axis`` are batched."""
+
+    leaves: tuple[Any, ...]
+    structure: pytree.TreeSpec
+    rows: int
+    axis: int = 0
+    first_row: int = 0
+
+    @staticmethod
+    def of(args: tuple[Any, ...], kwargs: Mapping[str, Any], *, axis: int) -> "Batch":
+        """Gather the arguments of a call; numpy arrays become tensors."""
+        leaves, structure = pytree.tree_flatten((args, dict(kwargs)))
+        leaves = [torch.as_tensor(v) if isinstance(v, np.ndarray) else v for v in leaves]
+        tensors = [v for v in leaves if isinstance(v, Tensor)]
+        if not tensors:
+            kinds = ", ".join(type(v).__name__ for v in leaves) or "nothing"
+            raise InputTypeError(
+                f"The input must hold at least one tensor or numpy array. Got {kinds}."
+            )
+        first = next((t for t in tensors if t.dim() > axis), None)
+        if first is None:
+            raise ShapeError(
+                f"The input needs a batch axis (axis {axis}). Got a tensor of shape "
+                f"{tuple(tensors[0].shape)}; for a single case pass x[None]."
+            )
+        _check_values(tensors)
+        return Batch(tuple(leaves), structure, first.shape[axis], axis).nonempty()
+
+    def nonempty(self) -> "Batch":
+        """Itself, if there is a row."""
+        if self.rows == 0:
+            raise ShapeError("The batch is empty: there is no row to predict for.")
+        return self
+
+    @cached_property
+    def batched(self) -> tuple[bool, ...]:
+        """For each leaf, whether it has the rows of the batch."""
+        return tuple(
+            isinstance(v, Tensor) and v.dim() > self.axis and v.shape[self.axis] == self.rows
+            for v in self.leaves
+        )
+
+    @property
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """``(args, kwargs)`` for the call."""
+        args, kwargs = pytree.tree_unflatten(list(self.leaves), self.structure)
+        return args, kwargs
+
+    def take(self, rows: Sequence[int] | slice) -> "Batch":
+        """Some of the rows."""
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(self.rows)
+            leaves = [
+                v.narrow(self.axis, start, stop - start) if own else v
+                for v, own in zip(self.leaves, self.batched, strict=True)
+            ]
+            first = self.first_row + start
+            return Batch(tuple(leaves), self.structure, stop - start, self.axis, first)
+        leaves = [
+            v.index_select(self.axis, torch.tensor(rows, device=v.device)) if own else v
+            for v, own in zip(self.leaves, self.batched, strict=True)
+        ]
+        return Batch(tuple(leaves), self.structure, len(rows), self.axis)
+
+    def split(self, batch_size: int | None) -> Iterator["Batch"]:
+        """The batch in pieces of at most ``batch_size`` rows."""
+        if batch_size is None or batch_size >= self.rows:
+            yield self
+            return
+        for start in range(0, self.rows, batch_size):
+            yield self.take(slice(start, start + batch_size))
+
+    def two_rows(self) -> tuple[int, int]:
+        """Two rows that differ if any do; (0, 0) if the batch has but one."""
+        for row in range(1, min(self.rows, 64)):
+            for leaf, own in zip(self.leaves, self.batched, strict=True):
+                if own and not torch.equal(
+                    leaf.select(self.axis, 0), leaf.select(self.axis, row)
+                ):
+                    return 0, row
+        return 0, 0
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """What two batches must share to be treated alike (sizes do not matter)."""
+        kinds = tuple(
+            (v.dim(), v.dtype, own) if isinstance(v, Tensor) else repr(v)
+            for v, own in zip(self.leaves, self.batched, strict=True)
+        )
+        return (str(self.structure), kinds, self.axis)
+
+
+def batches_of(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], *, axis: int, batch_size: int | None
+) -> Iterator[Batch]:
+    """The batches of a call: its arguments, split, or those of an iterable argument.
+
+    A single positional argument that is neither a tensor nor an array nor a mapping,
+    but can be iterated (a ``DataLoader``, a list, a generator), gives one batch an item.
+    """
+    if len(args) == 1 and not kwargs and _is_iterable_of_batches(args[0]):
+        rows = 0
+        for item in args[0]:
+            batch = _batch_of_item(item, axis)
+            for piece in batch.split(batch_size):
+                yield Batch(piece.leaves, piece.structure, piece.rows, axis, rows)
+                rows += piece.rows
+        if rows == 0:
+            raise ShapeError("The iterable of batches is empty: there is nothing to predict.")
+        return
+    yield from Batch.of(args, kwargs, axis=axis).split(batch_size)
+
+
+def _is_iterable_of_batches(value: Any) -> bool:
+    if isinstance(value, Tensor | np.ndarray | Mapping | str | bytes):
+        return False
+    return hasattr(value, "__iter__")
+
+
+def _batch_of_item(item: Any, axis: int) -> Batch:
+    if isinstance(item, Mapping):
+        return Batch.of((), {str(k): v for k, v in item.items()}, axis=axis)
+    if isinstance(item, list | tuple):
+        return Batch.of(tuple(item), {}, axis=axis)
+    return Batch.of((item,), {}, axis=axis)
+
+
+def _check_values(tensors: Sequence[Tensor]) -> None:
+    for tensor in tensors:
+        if tensor.is_floating_point() and bool(torch.isnan(tensor).any()):
+            count = int(torch.isnan(tensor).sum())
+            raise ParameterError(
+                f"The input of shape {tuple(tensor.shape)} has {count} NaN values. "
+                f"Fill or drop them first: every draw would be NaN."
+            )
+
+
+def check_model(model: Any) -> nn.Module:
+    """A module with something to have been trained."""
+    if not isinstance(model, nn.Module):
+        raise InputTypeError(
+            f"model must be a torch.nn.Module. Got {type(model).__name__}; "
+            f"wrap a function in a module whose forward calls it."
+        )
+    if next(model.parameters(), None) is None and next(model.buffers(), None) is None:
+        raise ParameterError(
+            f"{type(model).__name__} has no parameters, so there is nothing that training "
+            f"could have given a distribution. Pass the trained network itself."
+        )
+    return model

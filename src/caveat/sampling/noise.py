@@ -1,0 +1,177 @@
+"""What is drawn at a site: a law, a shape, and where the rows of the batch lie.
+
+A site's noise is a function of its address alone (seed, site name, draw number,
+coordinates; see ``caveat._random``). With shared masks the coordinates leave the
+row out, so that one draw of ω serves all rows and is a function of x.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from caveat._random import random_bits, random_uniform, stream_key
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the rows of a batch lie in a tensor of size ``rows * factor`` on ``axis``.
+
+    Attention often folds heads into the batch: index = row * factor + head
+    (``rows_first``), or head * rows + row.
+    """
+
+    axis: int
+    factor: int = 1
+    rows_first: bool = True
+
+    def split(self, shape: Sequence[int], rows: int) -> tuple[int, ...]:
+        """``shape`` with the folded axis taken apart."""
+        if self.factor == 1:
+            return tuple(shape)
+        pair = (rows, self.factor) if self.rows_first else (self.factor, rows)
+        return (*shape[: self.axis], *pair, *shape[self.axis + 1 :])
+
+    @property
+    def row_axis(self) -> int:
+        """The axis of rows after :meth:`split`."""
+        return self.axis + (self.factor > 1 and not self.rows_first)
+
+
+class Law(Protocol):
+    """A distribution that maps random addresses to values."""
+
+    @property
+    def centre(self) -> float:
+        """A typical value, for passes in which nothing should be random."""
+
+    def sample(self, spec: "NoiseSpec", key: int, draws: range) -> Tensor:
+        """Values of shape (draws, *spec.shape)."""
+
+
+@dataclass(frozen=True)
+class NoiseSpec:
+    """All that is needed to draw the noise of one site, for any draws."""
+
+    name: str
+    law: Law
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    first_row: int = 0
+    row_axis: int = 0
+
+    def sample(self, seed: int, draws: range) -> Tensor:
+        """The noise of these draws, of shape (draws, *shape)."""
+        return self.law.sample(self, stream_key(seed, self.name), draws)
+
+    @property
+    def numel(self) -> int:
+        """Numbers per draw."""
+        return math.prod(self.shape)
+
+    def bits(self, key: int, draws: range) -> Tensor:
+        """64 random bits for each number."""
+        return random_bits(
+            key,
+            draws,
+            self.shape,
+            first_row=self.first_row,
+            row_axis=self.row_axis,
+            device=self.device,
+        )
+
+    def uniform(self, key: int, draws: range) -> Tensor:
+        """A number in (0, 1), in double precision, for each number."""
+        return random_uniform(
+            key,
+            draws,
+            self.shape,
+            first_row=self.first_row,
+            row_axis=self.row_axis,
+            device=self.device,
+        )
+
+
+@dataclass(frozen=True)
+class Mask:
+    """``scale`` with probability ``keep_prob``, else 0."""
+
+    keep_prob: float
+    scale: float = 1.0
+
+    @property
+    def centre(self) -> float:
+        return self.scale
+
+    def sample(self, spec: NoiseSpec, key: int, draws: range) -> Tensor:
+        threshold = min(int(self.keep_prob * 2**64), 2**64 - 1) - 2**63
+        kept = spec.bits(key, draws) < threshold
+        return kept.to(spec.dtype).mul_(self.scale)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform on (low, high)."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def centre(self) -> float:
+        return (self.low + self.high) / 2
+
+    def sample(self, spec: NoiseSpec, key: int, draws: range) -> Tensor:
+        values = spec.uniform(key, draws)
+        if spec.dtype != torch.float64:
+            values.clamp_(max=1 - 2**-24)  # rounding must not reach the open end
+        return values.mul_(self.high - self.low).add_(self.low).to(spec.dtype)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Gaussian with this mean and standard deviation."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    @property
+    def centre(self) -> float:
+        return self.mean
+
+    def sample(self, spec: NoiseSpec, key: int, draws: range) -> Tensor:
+        standard = torch.special.ndtri(spec.uniform(key, draws))
+        return standard.mul_(self.std).add_(self.mean).to(spec.dtype)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """Exponential with this rate."""
+
+    rate: float = 1.0
+
+    @property
+    def centre(self) -> float:
+        return 1.0 / self.rate
+
+    def sample(self, spec: NoiseSpec, key: int, draws: range) -> Tensor:
+        return spec.uniform(key, draws).log_().neg_().div_(self.rate).to(spec.dtype)
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Whole numbers from ``low`` to ``high`` - 1."""
+
+    low: int
+    high: int
+
+    @property
+    def centre(self) -> float:
+        return float((self.low + self.high) // 2)
+
+    def sample(self, spec: NoiseSpec, key: int, draws: range) -> Tensor:
+        steps = spec.uniform(key, draws).mul_(self.high - self.low).floor_()
+        return steps.add_(self.low).to(spec.dtype)

@@ -1,0 +1,394 @@
+"""One pass of a model with its noise made explicit, and what depends on that noise.
+
+The recorder is a dispatch mode that runs *below autograd*: there every call of the
+model arrives as an ATen operation, and composite operations arrive whole. So a
+dropout is seen as ``aten.dropout(x, p, train)`` even in evaluation mode, a linear
+layer is one operation, and the LSTM still carries its rate. Three things happen here:
+
+1. random operations are handed to the rules of ``caveat.sampling.rules``, which
+   draw their noise by address;
+2. operations that depend on noise go onto a tape; all others are done once;
+3. no write reaches a tensor that existed before the pass.
+
+Which tensors depend on noise is tracked by *storage*, never by tensor: a view of a
+noisy tensor is noisy however it was made. Four rules cover writes (in place, through
+views, ``out=``, item assignment):
+
+- noise written into a clean storage: keep a pristine copy; each draw starts from it;
+- a clean write into a storage that the tape has read: keep a snapshot for the tape;
+- any write into an outside storage (input, parameter, buffer) goes to a private copy;
+- a write is alive as long as its storage is (``Tape.drop_dead``).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from caveat.sampling.noise import NoiseSpec
+from caveat.sampling.tape import Op, Ref, Tape
+
+Rule = Callable[..., Any]
+_aten = torch.ops.aten
+
+# Composite operations that are recorded whole. They neither draw, nor write, nor let
+# a value decide a shape; all others are taken apart until plain operations remain.
+WHOLE = frozenset(
+    """
+    linear matmul einsum bilinear conv1d conv2d conv3d conv_transpose1d
+    conv_transpose2d conv_transpose3d layer_norm group_norm batch_norm instance_norm
+    rms_norm softmax log_softmax max_pool1d max_pool2d max_pool3d avg_pool1d
+    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+    embedding_bag reshape flatten unflatten contiguous to type_as view_as expand_as
+    reshape_as chunk split split_with_sizes narrow numpy_T mT mH matrix_H movedim
+    swapaxes swapdims square selu relu6 prelu std var upsample_nearest1d
+    upsample_nearest2d upsample_bilinear2d lstm gru rnn_tanh rnn_relu
+    scaled_dot_product_attention divide multiply subtract true_divide negative clip
+    greater greater_equal less less_equal not_equal __and__ __or__ __xor__
+    """.split()
+)
+
+# Operations on noisy tensors that return plain numbers which no noise can change.
+_METADATA = frozenset(
+    "dim size stride numel storage_offset is_contiguous is_complex is_floating_point "
+    "sym_size sym_stride sym_numel sym_storage_offset is_same_size".split()
+)
+
+
+class Recorder(TorchDispatchMode):
+    """Runs a pass; with ``record=True`` also writes the tape of its noisy part.
+
+    Attributes
+    ----------
+    tape : Tape
+        What depends on noise. Only of use when ``escape`` is None.
+    escape : str or None
+        How a noisy value reached Python (``item()``, a boolean index, …), after which
+        another draw may take another path: then every draw runs the model.
+    """
+
+    def __init__(self, rules: dict[OpOverload, Rule], *, record: bool) -> None:
+        super().__init__()
+        self.tape = Tape()
+        self.escape: str | None = None
+        self._rules = rules
+        self._record = record
+        self._fresh: dict[int, StorageWeakRef] = {}  # storages made in this pass
+        self._noisy: dict[int, _NoisyStorage] = {}
+        self._private: dict[int, _PrivateCopy] = {}  # copies of outside storages
+        self._numbers = WeakTensorKeyDictionary()  # noisy tensor -> its value
+        self._constants: dict[int, int] = {}  # id of a kept tensor -> its value
+        self._constants_on: dict[int, list[int]] = {}  # storage -> constants on it
+
+    # ------------------------------------------------------------ for the rules
+
+    def noise(self, spec: NoiseSpec, seed: int, draw: int) -> Tensor:
+        """Draw ``spec`` and put it on the tape as a noise."""
+        tensor = spec.sample(seed, range(draw, draw + 1))[0]
+        if self._record:
+            self.tape.noises[self._number_result(tensor)] = spec
+        return tensor
+
+    def run(self, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
+        """Run one operation, and record it if it depends on noise."""
+        if self._private:
+            args = self._without_outside(args)
+            kwargs = dict(zip(kwargs, self._without_outside(kwargs.values()), strict=True))
+        info = _info(func)
+        if info.written:
+            return self._run_write(func, info, args, kwargs)
+        result = func(*args, **kwargs)
+        inputs = {_storage(t) for t in _tensors((*args, *kwargs.values()))}
+        self._note_fresh(result, inputs)
+        if self._record and not inputs.isdisjoint(self._noisy):
+            self._write_down(func, args, kwargs, result, inputs)
+        return result
+
+    def finish(self, outputs: list[Any]) -> Tape:
+        """The tape, ending in ``outputs``; nothing may be recorded afterwards."""
+        self.tape.outputs = [
+            self._ref(out) if self.is_noisy(out) else out for out in outputs
+        ]
+        self.tape.drop_dead()
+        return self.tape
+
+    def is_noisy(self, tensor: Any) -> bool:
+        """Whether the value of ``tensor`` depends on noise."""
+        return isinstance(tensor, Tensor) and _storage(tensor) in self._noisy
+
+    # ------------------------------------------------------------ dispatch
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        rule = self._rules.get(func)
+        if rule is not None:
+            return rule(func, *args, **kwargs)
+        info = _info(func)
+        if info.take_apart:
+            with self:
+                return func.decompose(*args, **kwargs)
+        return self.run(func, *args, **kwargs)
+
+    # ------------------------------------------------------------ reading
+
+    def _write_down(
+        self, func: OpOverload, args: Any, kwargs: Any, result: Any, inputs: set[int]
+    ) -> None:
+        if self._escapes(func, args, result):
+            return
+        unpack = not isinstance(result, Tensor)
+        results = result if unpack else (result,)
+        if not any(self._depends(t, inputs) for t in results):
+            return
+        # Arguments first: an operation may return its argument, which then gets a new
+        # number.
+        refs, keyword_refs = self._refs(args), self._keyword_refs(kwargs)
+        numbers = tuple(
+            self._number_result(t) if self._depends(t, inputs) else None for t in results
+        )
+        self.tape.ops.append(Op(func, refs, keyword_refs, numbers, unpack))
+
+    def _depends(self, tensor: Tensor | None, inputs: set[int]) -> bool:
+        """False for a view of a clean input: ``clean.expand_as(noisy)`` is clean."""
+        if tensor is None or not tensor.numel():
+            return tensor is not None
+        storage = _storage(tensor)
+        return storage in self._noisy or storage not in inputs
+
+    def _escapes(self, func: OpOverload, args: Any, result: Any) -> bool:
+        info = _info(func)
+        if not _is_tensors(result) and not info.metadata:
+            self.escape = self.escape or f"{func} handed a drawn value to Python"
+        elif info.dynamic_shape and self._decides_shape(func, args):
+            self.escape = self.escape or f"a drawn value decides the shape of {func}"
+        return self.escape is not None or not _is_tensors(result)
+
+    def _decides_shape(self, func: OpOverload, args: Any) -> bool:
+        if func is not _aten.index.Tensor:
+            return True
+        masks = (t for t in args[1] if t is not None and t.dtype in (torch.bool, torch.uint8))
+        return any(self.is_noisy(mask) for mask in masks)
+
+    def _number_result(self, tensor: Tensor) -> int:
+        storage = _storage(tensor)
+        if storage not in self._noisy:
+            group = len(self._noisy)
+            number = self.tape.new_value(tensor, group)
+            self._noisy[storage] = _NoisyStorage(_weak(tensor), number, group)
+        else:
+            number = self.tape.new_value(tensor, self._noisy[storage].group)
+        self._numbers[tensor] = number
+        return number
+
+    def _refs(self, args: Any) -> tuple[Any, ...]:
+        return tuple(map(self._ref, args))
+
+    def _keyword_refs(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        return {name: self._ref(value) for name, value in kwargs.items()}
+
+    def _ref(self, argument: Any) -> Any:
+        if isinstance(argument, Tensor):
+            noisy = self._noisy.get(_storage(argument))
+            return Ref(self._constant(argument) if noisy is None else self._noisy_number(argument, noisy))
+        if isinstance(argument, list | tuple):
+            return type(argument)(map(self._ref, argument))
+        return argument
+
+    def _noisy_number(self, tensor: Tensor, noisy: "_NoisyStorage") -> int:
+        number: int | None = self._numbers.get(tensor)
+        if number is None:  # a view made out of sight, or from before the first write
+            number = self.tape.new_value(tensor, noisy.group)
+            where = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+            args = (Ref(noisy.base), *where)
+            self.tape.ops.append(Op(_aten.as_strided.default, args, {}, (number,)))
+            self._numbers[tensor] = number
+        return number
+
+    def _constant(self, tensor: Tensor) -> int:
+        number = self._constants.get(id(tensor))
+        if number is None:
+            number = self.tape.add_constant(tensor, group=-1)
+            self._constants[id(tensor)] = number  # the tape keeps it, so the id stays
+            self._constants_on.setdefault(_storage(tensor), []).append(number)
+        return number
+
+    # ------------------------------------------------------------ writing
+
+    def _run_write(self, func: OpOverload, info: "_Info", args: Any, kwargs: Any) -> Any:
+        returned = {}
+        for name in info.written:
+            target = args[name] if isinstance(name, int) else kwargs.get(name)
+            if isinstance(target, Tensor) and self._is_outside(target):
+                private = self._privatise(target)
+                returned[id(private)] = target
+                if isinstance(name, int):
+                    args = (*args[:name], private, *args[name + 1 :])
+                else:
+                    kwargs = {**kwargs, name: private}
+        targets = [
+            args[name] if isinstance(name, int) else kwargs.get(name)
+            for name in info.written
+        ]
+        if self._record:
+            self._prepare_write(list(_tensors(targets)), (*args, *kwargs.values()))
+        result = func(*args, **kwargs)
+        if self._record:
+            self._write_down_write(func, args, kwargs, result, list(_tensors(targets)))
+        return returned.get(id(result), result)
+
+    def _prepare_write(self, targets: list[Tensor], arguments: Any) -> None:
+        noisy = any(map(self.is_noisy, _tensors(arguments)))
+        for target in targets:
+            storage = _storage(target)
+            if storage in self._noisy:
+                continue
+            if noisy or storage in self._constants_on:
+                pristine = _whole(target).clone()
+                self._repoint_constants(storage, pristine)
+                if noisy:
+                    self._start_from(pristine, target)
+
+    def _repoint_constants(self, storage: int, pristine: Tensor) -> None:
+        """Constants on a storage about to be written move to its pristine copy."""
+        for number in self._constants_on.pop(storage, ()):
+            old = self.tape.constants[number]
+            self._constants.pop(id(old))
+            self.tape.constants[number] = _same_place(old, pristine)
+
+    def _start_from(self, pristine: Tensor, target: Tensor) -> None:
+        """From here on the storage of ``target`` is noisy; each draw copies it first."""
+        group = len(self._noisy)
+        base = self.tape.new_value(pristine, group)
+        source = Ref(self._constant(pristine))
+        self.tape.ops.append(Op(_aten.clone.default, (source,), {}, (base,)))
+        self._noisy[_storage(target)] = _NoisyStorage(_weak(target), base, group)
+
+    def _write_down_write(
+        self, func: OpOverload, args: Any, kwargs: Any, result: Any, targets: list[Tensor]
+    ) -> None:
+        if not any(map(self.is_noisy, targets)):
+            self._note_fresh(result, {_storage(t) for t in _tensors((*args, *kwargs.values()))})
+            return
+        refs, keyword_refs = self._refs(args), self._keyword_refs(kwargs)
+        written = tuple(self._ref(t).number for t in targets)
+        unpack = not isinstance(result, Tensor)
+        results = result if unpack else (result,)
+        ids = set(map(id, targets))
+        numbers = tuple(
+            None if t is None or id(t) in ids else self._number_result(t) for t in results
+        )
+        self.tape.ops.append(Op(func, refs, keyword_refs, numbers, unpack, written))
+
+    # ------------------------------------------------------------ outside storages
+
+    def _note_fresh(self, result: Any, inputs: set[int]) -> None:
+        for tensor in _tensors((result,)):
+            storage = _storage(tensor)
+            if storage not in inputs and storage not in self._fresh:
+                self._fresh[storage] = _weak(tensor)
+
+    def _is_outside(self, tensor: Tensor) -> bool:
+        storage = _storage(tensor)
+        return storage not in self._fresh and storage not in self._noisy
+
+    def _privatise(self, tensor: Tensor) -> Tensor:
+        storage = _storage(tensor)
+        if storage not in self._private:
+            copy = _whole(tensor).clone()
+            self._private[storage] = _PrivateCopy(tensor, copy)
+            self._fresh[_storage(copy)] = _weak(copy)
+        return _same_place(tensor, self._private[storage].copy)
+
+    def _without_outside(self, arguments: Any) -> tuple[Any, ...]:
+        """``arguments`` with outside tensors that were written replaced by our copies."""
+        return tuple(map(self._replace_outside, arguments))
+
+    def _replace_outside(self, argument: Any) -> Any:
+        if isinstance(argument, Tensor):
+            held = self._private.get(_storage(argument))
+            return argument if held is None else _same_place(argument, held.copy)
+        if isinstance(argument, list | tuple):
+            return type(argument)(map(self._replace_outside, argument))
+        return argument
+
+
+@dataclass(frozen=True, slots=True)
+class _NoisyStorage:
+    storage: StorageWeakRef  # keeps the address from being used again
+    base: int  # a value on this storage, from which unknown views are made
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class _PrivateCopy:
+    outside: Tensor
+    copy: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Info:
+    """What the schema of an operation says."""
+
+    written: tuple[int | str, ...]
+    take_apart: bool
+    dynamic_shape: bool
+    metadata: bool
+
+
+@lru_cache(maxsize=None)
+def _info(func: OpOverload) -> _Info:
+    name = func._schema.name.removeprefix("aten::")
+    written: list[int | str] = []
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            written.append(argument.name if argument.kwarg_only else position)
+    return _Info(
+        written=tuple(written),
+        take_apart=name not in WHOLE and name not in _METADATA and func._can_decompose(),
+        dynamic_shape=torch.Tag.dynamic_output_shape in func.tags,
+        metadata=name in _METADATA,
+    )
+
+
+def _tensors(arguments: Any) -> Iterator[Tensor]:
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            yield argument
+        elif isinstance(argument, list | tuple):
+            yield from _tensors(argument)
+
+
+def _is_tensors(result: Any) -> bool:
+    if isinstance(result, list | tuple):
+        return all(t is None or isinstance(t, Tensor) for t in result)
+    return isinstance(result, Tensor)
+
+
+def _storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _weak(tensor: Tensor) -> StorageWeakRef:
+    return StorageWeakRef(tensor.untyped_storage())
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """The whole storage of ``tensor``, in one dimension."""
+    base = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    return base.set_(tensor.untyped_storage())  # type: ignore[call-overload,no-any-return]
+
+
+def _same_place(tensor: Tensor, base: Tensor) -> Tensor:
+    """The view of ``base`` that ``tensor`` is of its own storage."""
+    if base.dtype != tensor.dtype:
+        base = base.view(tensor.dtype)
+    return base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())

@@ -1,0 +1,203 @@
+"""The audit: every place where a model draws noise."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, overload
+
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+from caveat.sampling.copying import ModelCopy
+from caveat.sampling.engine import require_sites
+from caveat.sampling.inputs import Batch, check_model
+from caveat.sampling.noise import Law, Layout, NoiseSpec
+from caveat.sampling.passes import SiteCall
+from caveat.sampling.probe import Plan, plan_for
+from caveat.sampling.registry import registered
+from caveat.sampling.running import Switches, run_pass
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place where a model draws noise.
+
+    Attributes
+    ----------
+    path : str
+        The module that was running, as in ``model.named_modules()``; "" is the model.
+    kind : str
+        What is drawn.
+    rate : float
+        The drop rate, Pr(zero); 0 for noise that has no rate.
+    mask_shape : tuple of int
+        Shape of the noise of one draw. Size 1 along the rows: shared by all of them.
+    fires_in_eval : bool
+        Whether it draws in plain evaluation mode, without Caveat.
+    """
+
+    path: str
+    kind: str
+    rate: float
+    mask_shape: tuple[int, ...]
+    fires_in_eval: bool
+
+
+@dataclass(frozen=True)
+class Sites(Sequence[Site]):
+    """All sites of a model in the order in which a pass reaches them.
+
+    Attributes
+    ----------
+    model_name : str
+        Class of the model.
+    prefix_share : float
+        The share of the time of a forward pass that lies before the first site. This
+        part is run once, whatever the number of draws.
+    """
+
+    model_name: str
+    sites: tuple[Site, ...]
+    prefix_share: float
+
+    @overload
+    def __getitem__(self, index: int) -> Site: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Site, ...]: ...
+    def __getitem__(self, index: int | slice) -> Site | tuple[Site, ...]:
+        return self.sites[index]
+
+    def __len__(self) -> int:
+        return len(self.sites)
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self.sites)
+
+    def __str__(self) -> str:
+        console = Console(width=100, no_color=True, highlight=False)
+        with console.capture() as capture:
+            console.print(self._table())
+        once = f"{self.prefix_share:.0%} of a forward pass lies before the first site"
+        return f"{capture.get()}{once} and is run once."
+
+    def __repr__(self) -> str:
+        return f"{self}"
+
+    def _table(self) -> Table:
+        plural = "" if len(self) == 1 else "s"
+        title = f"{self.model_name}: {len(self)} stochastic site{plural}"
+        table = Table(title=title, title_justify="left")
+        for heading in ("module", "kind"):
+            table.add_column(heading, overflow="fold")
+        table.add_column("rate", justify="right")
+        table.add_column("mask", justify="right")
+        table.add_column("fires in eval")
+        for site in self.sites:
+            fires = "yes" if site.fires_in_eval else "no"
+            shape = " x ".join(map(str, site.mask_shape)) or "1"
+            name = site.path or "(model)"
+            table.add_row(name, site.kind, f"{site.rate:g}", shape, fires)
+        return table
+
+
+def inspect(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
+    """Find every place where ``model`` draws noise, with any of its flags.
+
+    The model runs a few times on these inputs, as a copy; it is not changed.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A trained network.
+    *inputs, **kwinputs
+        What the model is called with: one batch, rows on the first axis.
+
+    Returns
+    -------
+    Sites
+        A sequence of :class:`Site`; printing it shows a table.
+
+    Raises
+    ------
+    NoStochasticSiteError
+        If nothing in the model is random.
+
+    Examples
+    --------
+    >>> import torch, caveat
+    >>> from torch import nn
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 1))
+    >>> sites = caveat.inspect(net, torch.zeros(5, 4))
+    >>> [(site.path, site.rate, site.mask_shape) for site in sites]
+    [('2', 0.1, (1, 8))]
+    """
+    model = check_model(model)
+    batch = Batch.of(inputs, kwinputs, axis=0)
+    plan = plan_for(model, batch)
+    require_sites(model, plan.sites)
+    firing = _firing_in_eval(model, batch)
+    seen, share = _timed(model, batch, plan)
+    modules = ModelCopy(model).modules
+    sites = tuple(
+        _describe(call, plan, batch.rows, modules.get(call.path), call.name in firing)
+        for call in seen
+    )
+    return Sites(type(model).__name__, sites, share)
+
+
+def _describe(
+    call: SiteCall, plan: Plan, rows: int, module: nn.Module | None, fires: bool
+) -> Site:
+    kind, rate, shape = call.kind, call.rate, call.shape
+    entry = None if module is None else registered(module)
+    if entry is not None:
+        kind, rate = entry.kind, float(entry.rate(module))
+    layout = plan.layouts.get(call.name)
+    if layout is not None and shape[layout.axis] == rows * layout.factor:
+        split = list(layout.split(shape, rows))
+        split[layout.row_axis] = 1
+        shape = tuple(split)
+    return Site(call.path, kind, rate, shape, fires)
+
+
+@dataclass
+class _ClockOmega:
+    """Draws nothing; notes when the first site is reached."""
+
+    seed: int = 0
+    draw: int = 0
+    shared: bool = True
+    reached: float | None = None
+    start: float = field(default_factory=time.perf_counter)
+
+    def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
+        if self.reached is None:
+            self.reached = time.perf_counter()
+
+    def spec(
+        self, site: SiteCall, law: Law, shape: Sequence[int], like: Tensor
+    ) -> tuple[NoiseSpec, Layout | None] | None:
+        return None
+
+
+def _firing_in_eval(model: nn.Module, batch: Batch) -> frozenset[str]:
+    """Names of the sites that draw when all flags are off and nothing is forced."""
+    switches = Switches(plain=True, above_autograd=False)
+    _, run = run_pass(model, batch, _ClockOmega(), switches, record=False)
+    return frozenset(site.name for site in run.sites if site.fires)
+
+
+def _timed(
+    model: nn.Module, batch: Batch, plan: Plan, repeats: int = 3
+) -> tuple[list[SiteCall], float]:
+    """The sites of a pass, and the share of its time before the first of them."""
+    shares = []
+    for _ in range(repeats):
+        omega = _ClockOmega()
+        _, run = run_pass(model, batch, omega, plan.switches, record=False)
+        total = time.perf_counter() - omega.start
+        shares.append((omega.reached or omega.start) - omega.start)
+        shares[-1] /= total
+    return [site for site in run.sites], median(shares)

@@ -1,0 +1,16 @@
+"""The examples in docstrings give what they say."""
+
+import doctest
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "name", ["moments", "regression", "classification", "accumulators"]
+)
+def test_examples(name):
+    module = importlib.import_module(f"caveat.predictive.{name}")
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,0 +1,273 @@
+"""Bad input gets an error that names the value and the remedy."""
+
+import warnings
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import caveat
+from caveat import MCDropout
+from caveat.errors import (
+    DrawsNotKeptError,
+    InputTypeError,
+    NoStochasticSiteError,
+    ParameterError,
+    ShapeError,
+    UnsupportedModelError,
+)
+
+X = torch.linspace(-1, 1, 12).view(4, 3)
+
+
+def net(rate: float = 0.5, outputs: int = 2) -> nn.Module:
+    layers = [nn.Linear(3, 8), nn.ReLU(), nn.Dropout(rate), nn.Linear(8, outputs)]
+    return nn.Sequential(*layers).eval()
+
+
+class Returns(nn.Module):
+    """A drawn net that returns whatever ``wrap`` makes of its output."""
+
+    def __init__(self, wrap):
+        super().__init__()
+        self.net, self.wrap = net(), wrap
+
+    def forward(self, x):
+        return self.wrap(self.net(x))
+
+
+def sample(model: nn.Module) -> torch.Tensor:
+    with caveat.sampling(model, seed=0):
+        return model(X)
+
+
+CALLS = {
+    "draws": lambda model: MCDropout(model).draws(X, n_draws=3),
+    "regress": lambda model: MCDropout(model).regress(X, n_draws=3, precision=1.0),
+    "classify": lambda model: MCDropout(model).classify(X, n_draws=3),
+    "function": lambda model: MCDropout(model).function(0)(X),
+    "inspect": lambda model: caveat.inspect(model, X),
+    "sampling": sample,
+}
+every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+@every_call
+def test_no_site(call):
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)).eval()
+    with pytest.raises(NoStochasticSiteError) as caught:
+        call(model)
+    message = str(caught.value)
+    assert "Sequential" in message
+    assert "Dropout" in message  # what was looked for
+    assert "LSTM" in message or "recurrent" in message
+    assert "attention" in message.lower()
+    assert "register_noise" in message or "add" in message.lower()  # the remedy
+
+
+@every_call
+def test_all_rates_zero(call):
+    with pytest.raises(NoStochasticSiteError, match="0"):
+        call(net(rate=0.0))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_recurrent_net_without_dropout_has_no_site(layers):
+    class Last(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.LSTM(3, 4, num_layers=layers, batch_first=True)
+
+        def forward(self, x):
+            return self.net(x)[0][:, -1]
+
+    with pytest.raises(NoStochasticSiteError):
+        MCDropout(Last()).draws(X[:, None], n_draws=2)
+
+
+@every_call
+def test_rate_of_one_names_the_path(call):
+    model = nn.Sequential(OrderedDict(body=net(outputs=3), head=net(rate=1.0)))
+    with pytest.raises(ParameterError, match=r"(?s)1\.0.*head\.2"):
+        call(model)
+
+
+@pytest.mark.parametrize("value", [0, -1, -100])
+def test_too_few_draws(value):
+    with pytest.raises(ParameterError, match=f"n_draws.*{value}"):
+        MCDropout(net()).draws(X, n_draws=value)
+
+
+@pytest.mark.parametrize("value", [2.5, 10.0, "3", True, None])
+def test_number_of_draws_that_is_no_integer(value):
+    with pytest.raises(InputTypeError, match="n_draws"):
+        MCDropout(net()).draws(X, n_draws=value)
+
+
+@pytest.mark.parametrize("value", [0, -3])
+def test_batch_size_below_one(value):
+    with pytest.raises(ParameterError, match=f"batch_size.*{value}"):
+        MCDropout(net()).draws(X, n_draws=2, batch_size=value)
+
+
+def test_negative_draw_number():
+    with pytest.raises(ParameterError, match="-1"):
+        MCDropout(net()).function(-1)
+
+
+@pytest.mark.parametrize("call", ["draws", "classify"])
+def test_empty_batch(call):
+    with pytest.raises(ShapeError, match=r"(?i)empty"):
+        getattr(MCDropout(net()), call)(X[:0], n_draws=2)
+
+
+def test_empty_iterable_of_batches():
+    with pytest.raises(ShapeError, match=r"(?i)empty"):
+        MCDropout(net()).draws([], n_draws=2)
+
+
+@pytest.mark.parametrize("convert", [torch.Tensor.clone, torch.Tensor.numpy])
+def test_nan_in_the_input(convert):
+    x = X.clone()
+    x[2, 1] = float("nan")
+    with pytest.raises(ParameterError, match=r"(?i)nan"):
+        MCDropout(net()).draws(convert(x), n_draws=2)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -2.0, float("nan"), float("inf")])
+def test_precision_out_of_range(value):
+    with pytest.raises(ParameterError, match="precision"):
+        MCDropout(net()).regress(X, n_draws=2, precision=value)
+
+
+def test_precision_is_needed():
+    with pytest.raises((TypeError, ParameterError), match="precision"):
+        MCDropout(net()).regress(X, n_draws=2)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.1, 1.5])
+def test_tolerance_out_of_range(value):
+    with pytest.raises(ParameterError, match="tolerance"):
+        MCDropout(net()).regress(X, precision=1.0, tolerance=value)
+
+
+def test_model_without_parameters():
+    with pytest.raises(ParameterError, match="parameter"):
+        MCDropout(nn.Sequential(nn.Dropout(0.5))).draws(X, n_draws=2)
+
+
+@pytest.mark.parametrize("wrap", [lambda y: "text", lambda y: None, lambda y: 3.0])
+def test_output_that_is_not_a_tensor(wrap):
+    with pytest.raises(InputTypeError, match=r"(?i)tensor"):
+        MCDropout(Returns(wrap)).draws(X, n_draws=2)
+
+
+@pytest.mark.parametrize("call", ["regress", "classify"])
+def test_output_without_logits(call):
+    options = {"precision": 1.0} if call == "regress" else {}
+    model = Returns(lambda y: {"left": y, "right": y})
+    with pytest.raises(InputTypeError, match="output=") as caught:
+        getattr(MCDropout(model), call)(X, n_draws=2, **options)
+    assert "left" in str(caught.value)
+
+
+def test_output_callable_must_pick_a_tensor():
+    model = Returns(lambda y: {"left": y, "right": y})
+    with pytest.raises(InputTypeError, match=r"(?i)tensor"):
+        MCDropout(model).regress(X, n_draws=2, precision=1.0, output=lambda o: o)
+
+
+def scripted() -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch.jit is old
+        return torch.jit.script(net())
+
+
+def traced() -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch.jit is old
+        return torch.jit.trace(net(), X)
+
+
+def exported() -> nn.Module:
+    return torch.export.export(net(), (X,)).module()
+
+
+def inside(make):
+    return lambda: nn.Sequential(make(), nn.Dropout(0.5), nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("make", [scripted, traced, inside(scripted)])
+@every_call
+def test_torchscript(make, call):
+    with pytest.raises(UnsupportedModelError, match=r"(?i)script"):
+        call(make())
+
+
+def test_exported_module():
+    with pytest.raises((UnsupportedModelError, NoStochasticSiteError)) as caught:
+        MCDropout(exported()).draws(X, n_draws=2)
+    assert isinstance(caught.value, UnsupportedModelError), str(caught.value)
+    assert "export" in str(caught.value).lower()
+
+
+@pytest.mark.parametrize("thing", [torch.relu, "model", None, nn.Linear, {}])
+def test_not_a_module(thing):
+    with pytest.raises(InputTypeError, match=r"nn\.Module"):
+        MCDropout(thing)
+    with pytest.raises(InputTypeError, match=r"nn\.Module"):
+        caveat.inspect(thing, X)
+    with pytest.raises(InputTypeError, match=r"nn\.Module"), caveat.sampling(thing):
+        pass
+
+
+def test_classify_one_logit():
+    with pytest.raises(ShapeError, match=r"(?i)class"):
+        MCDropout(net(outputs=1)).classify(X, n_draws=2)
+
+
+def test_log_prob_of_wrong_shape():
+    predictive = MCDropout(net()).regress(X, n_draws=3, precision=1.0)
+    for y in (torch.zeros(4), torch.zeros(4, 1), torch.zeros(2, 4), torch.zeros(2)):
+        with pytest.raises(ShapeError, match=r"\(4, 2\)"):
+            predictive.log_prob(y)
+
+
+def test_log_prob_of_wrong_labels():
+    predictive = MCDropout(net()).classify(X, n_draws=3)
+    with pytest.raises(ShapeError):
+        predictive.log_prob(torch.zeros(4, 1, dtype=torch.int64))
+    with pytest.raises(ParameterError):
+        predictive.log_prob(torch.tensor([0, 1, 2, 0]))
+    with pytest.raises(InputTypeError):
+        predictive.log_prob(torch.zeros(4))
+
+
+def test_draws_that_were_not_kept():
+    mc = MCDropout(net(), seed=0)
+    predictive = mc.regress(X, n_draws=3, precision=1.0, keep_draws=False)
+    with pytest.raises(DrawsNotKeptError, match="keep_draws=True"):
+        predictive.log_prob(torch.zeros(4, 2))
+
+
+def test_seed_that_is_no_number():
+    with pytest.raises(InputTypeError, match="seed"):
+        MCDropout(net(), seed="zero")
+
+
+def test_no_input():
+    with pytest.raises(InputTypeError):
+        MCDropout(net()).draws(n_draws=2)
+
+
+def test_error_of_the_model_is_not_hidden():
+    """A wrong width is the model's error, and stays recognisable."""
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        MCDropout(net()).draws(torch.ones(4, 5), n_draws=2)
+
+
+def test_object_arrays_are_refused():
+    with pytest.raises((InputTypeError, TypeError)):
+        MCDropout(net()).draws(np.array([object()] * 4), n_draws=2)

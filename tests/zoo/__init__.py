@@ -1,0 +1,1 @@
+"""Small, fast, awkward models, and the plain loop they are measured against."""

@@ -1,0 +1,26 @@
+"""The zoo: every model that the sampler must get right, or refuse."""
+
+from tests.zoo import (
+    attention,
+    control,
+    feedforward,
+    handmade,
+    libraries,
+    recurrent,
+    structure,
+    writes,
+)
+from tests.zoo.specimen import Specimen
+
+ZOO: list[Specimen] = [
+    *feedforward.SPECIMENS,
+    *recurrent.SPECIMENS,
+    *attention.SPECIMENS,
+    *handmade.SPECIMENS,
+    *writes.SPECIMENS,
+    *control.SPECIMENS,
+    *structure.SPECIMENS,
+    *libraries.SPECIMENS,
+]
+
+BY_NAME: dict[str, Specimen] = {specimen.name: specimen for specimen in ZOO}
