@@ -18,7 +18,7 @@ class Case(NamedTuple):
 
     model: nn.Module
     args: tuple[Tensor, ...]
-    kwargs: dict[str, Tensor]
+    kwargs: dict[str, Any]
 
 
 class Moments(NamedTuple):
@@ -62,7 +62,9 @@ class Regression:
 
     def ask(self, sampler: MCDropout, case: Case, n_draws: int) -> Moments:
         """Call ``regress``; the variance is the epistemic one."""
-        options = {} if self.output is whole else {"output": self.output}
+        options: dict[str, Any] = (
+            {} if self.output is whole else {"output": self.output}
+        )
         found = sampler.regress(
             *case.args, n_draws=n_draws, precision=1.0, **options, **case.kwargs
         )

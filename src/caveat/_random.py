@@ -90,7 +90,7 @@ def random_uniform(
 def _offsets(
     shape: Sequence[int], first_row: int, row_axis: int, device: torch.device | None
 ) -> Tensor:
-    total = torch.zeros(*[1] * len(shape), dtype=torch.int64, device=device)
+    total = torch.zeros([1] * len(shape), dtype=torch.int64, device=device)
     for axis, size in enumerate(shape):
         start = first_row if axis == row_axis else 0
         coordinate = torch.arange(start, start + size, device=device)

@@ -262,7 +262,7 @@ def row_index(index: Any, n_rows: int) -> slice | Tensor:
         row = range(n_rows)[int(index)]
         return slice(row, row + 1)
     try:
-        rows = torch.as_tensor(index)
+        rows = torch.as_tensor(index).cpu()  # as an index it serves all devices
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputTypeError(f"Rows cannot be chosen by {index!r}.") from error
     if rows.numel() == 0 and rows.dtype != torch.bool:

@@ -1,9 +1,11 @@
 """The workloads are what measured figures refer to: check that they build."""
 
 import copy
+from collections.abc import Iterator
 
 import pytest
 import torch
+
 from benchmarks.floors import deterministic_pass
 from benchmarks.naive import naive_moments
 from benchmarks.tasks import Case
@@ -11,6 +13,15 @@ from benchmarks.workloads import WORKLOADS, Workload, select
 
 ROWS = 2
 EVENTS = {"W1": 10, "W2": 10, "W3": 1, "W3b": 1, "W4": 1, "W5": 256, "W6": 10}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small inputs on a busy machine: threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", params=WORKLOADS, ids=lambda workload: workload.name)

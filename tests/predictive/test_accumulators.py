@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.predictive.examples import ANSWERS, random_draws, random_logits
 from torch.testing import assert_close
 
 from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
@@ -15,8 +16,6 @@ from caveat.predictive import (
     GaussianAccumulator,
     GaussianPredictive,
 )
-from tests.predictive.test_classification import ANSWERS, random_logits
-from tests.predictive.test_regression import random_draws
 
 cuts = st.lists(st.integers(1, 6), min_size=1, max_size=6)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.predictive.examples import random_draws, random_logits, without_draws
 from torch.testing import assert_close
 
 from caveat import _optional
@@ -13,8 +14,6 @@ from caveat.errors import (
     ShapeError,
 )
 from caveat.predictive import CategoricalPredictive, GaussianPredictive, Predictive
-from tests.predictive.test_classification import random_logits
-from tests.predictive.test_regression import random_draws, without_draws
 
 
 def gaussian(rows: int = 6, n_draws: int = 9, event=(2,)) -> GaussianPredictive:
@@ -116,7 +115,7 @@ def test_joining_without_draws():
 
 def test_joining_what_does_not_fit():
     join = Predictive.concatenate
-    with pytest.raises(ShapeError, match="agree in the n_draws. Got 9 and 8"):
+    with pytest.raises(ShapeError, match=r"agree in the n_draws. Got 9 and 8"):
         join([gaussian(), gaussian(n_draws=8)])
     with pytest.raises(ShapeError, match=r"shape of mean .* Got \[2\] and \[3\]"):
         join([gaussian(), gaussian(event=(3,))])

@@ -8,32 +8,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.predictive.enumeration import classifier_logits
+from tests.predictive.examples import ANSWERS, random_logits
 from torch.testing import assert_close
 
 from caveat._random import random_uniform, stream_key
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import CategoricalPredictive
 from caveat.predictive import moments as moments_source
-from tests.predictive.enumeration import classifier_logits
-
-ANSWERS = [
-    "probs",
-    "log_probs",
-    "mean_error",
-    "label",
-    "entropy",
-    "expected_entropy",
-    "mutual_information",
-    "variation_ratio",
-    "argmax_variation_ratio",
-    "logits_mean",
-    "logits_std",
-]
-
-
-def random_logits(*shape: int, seed: int = 0, dtype=torch.float64) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return 3 * torch.randn(*shape, generator=generator, dtype=dtype)
 
 
 def shares_not_the_mode(labels: torch.Tensor, n_classes: int) -> torch.Tensor:
@@ -108,7 +90,7 @@ def test_labels_are_sampled_by_the_inverse_cdf_at_one_uniform_per_draw():
     uniforms = random_uniform(stream_key(3, "labels"), range(200), (1,))
     labels = torch.stack(
         [
-            torch.searchsorted(p.cumsum(-1), u.expand(6, 1)).squeeze(1)
+            torch.searchsorted(p.cumsum(-1), u.repeat(6, 1)).squeeze(1)
             for p, u in zip(logits.softmax(-1), uniforms, strict=True)
         ]
     )
@@ -181,7 +163,7 @@ def test_permuting_rows_permutes_answers(order):
         assert_close(getattr(mixed, name), getattr(straight, name)[order])
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6), st.integers(1, 60))
 def test_blocks_are_invisible(seed, block):
     logits = random_logits(15, 5, 3, seed=seed)
@@ -272,6 +254,15 @@ def test_logits_that_are_not_finite_are_counted(bad):
     logits = torch.zeros(5, 4, 3)
     logits[2, 1, 0] = logits[2, 3, 1] = bad
     message = r"1 of 5 draws and 2 of 4 rows are not \(first: draw 2, row 1\)"
+    with pytest.raises(ParameterError, match=message):
+        CategoricalPredictive.from_logits(logits)
+
+
+def test_bad_logits_are_counted_over_all_blocks(monkeypatch):
+    logits = torch.zeros(5, 4, 3)
+    logits[1, 0, 0] = logits[4, 2, 1] = math.nan
+    monkeypatch.setattr(moments_source, "BLOCK", 12)
+    message = r"2 of 5 draws and 2 of 4 rows are not \(first: draw 1, row 0\)"
     with pytest.raises(ParameterError, match=message):
         CategoricalPredictive.from_logits(logits)
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.statistics import assert_mean_is, assert_variance_is
 from torch.testing import assert_close
 
 from caveat.errors import InputTypeError, ShapeError
 from caveat.predictive import Moments, merge
 from caveat.predictive import moments as source
-from tests.statistics import assert_mean_is, assert_variance_is
 
 numbers = st.floats(-1e3, 1e3)
 samples = st.lists(numbers, min_size=1, max_size=20).map(
@@ -54,9 +54,9 @@ def test_blocks_are_invisible(draws, block):
     assert_same(blocked, Moments.of(draws))
 
 
-@pytest.mark.parametrize("block", [1, 100, 10_000])
+@pytest.mark.parametrize("block", [4, 100, 10_000])
 def test_a_large_mean_costs_no_accuracy_in_float32(block, monkeypatch):
-    """One draw per block, mean/std = 1e5: float32 sums would be lost entirely."""
+    """Four draws per block, mean/std = 1e5: float32 sums would be lost entirely."""
     generator = torch.Generator().manual_seed(0)
     draws = torch.randn(10_000, 1, generator=generator) + 1e5
     exact = draws.double()
@@ -104,5 +104,5 @@ def test_errors():
         Moments.of(torch.zeros(0, 3))
     with pytest.raises(InputTypeError, match="floating-point"):
         Moments.of(torch.zeros(3, 3, dtype=torch.int64))
-    with pytest.raises(ShapeError, match="right.mean must have the shape"):
+    with pytest.raises(ShapeError, match=r"right.mean must have the shape"):
         merge(Moments.of(torch.zeros(3, 2)), Moments.of(torch.zeros(3, 1)))

@@ -11,25 +11,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
+from tests.predictive.enumeration import regression_draws
+from tests.predictive.examples import random_draws, without_draws
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 from torch.testing import assert_close
 
 from caveat.errors import DrawsNotKeptError, InputTypeError, ParameterError, ShapeError
-from caveat.predictive import GaussianAccumulator, GaussianPredictive
+from caveat.predictive import GaussianPredictive
 from caveat.predictive import mixture as mixture_source
 from caveat.predictive import moments as moments_source
-from tests.predictive.enumeration import regression_draws
-
-
-def random_draws(*shape: int, seed: int = 0, dtype=torch.float64) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=dtype)
-
-
-def without_draws(draws, precision) -> GaussianPredictive:
-    gathered = GaussianAccumulator(precision=precision, keep_draws=False)
-    gathered.add(draws)
-    return gathered.result()
 
 
 def mixture(draws, precision):
@@ -344,7 +334,9 @@ def test_a_precision_of_the_wrong_shape(shape):
 
 @pytest.mark.parametrize("tau", [0.0, -1.0, math.inf, math.nan, 1e-60])
 def test_a_precision_out_of_range(tau):
-    with pytest.raises(ParameterError, match="precision .* must be finite and above 0"):
+    with pytest.raises(
+        ParameterError, match=r"precision .* must be finite and above 0"
+    ):
         GaussianPredictive.from_draws(torch.zeros(2, 4, 1), precision=tau)
 
 

@@ -5,6 +5,7 @@ draws; the values of theory.md section 13 must come out to their digits where th
 enumerated masks take the place of the draws.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +21,13 @@ from torch import Tensor, nn
 
 from caveat import CategoricalPredictive, GaussianPredictive, MCDropout
 
-SEED, N_DRAWS, N_BATCHES = 11, 8000, 40
+SEED, N_DRAWS, N_BATCHES = 11, 6000, 40
 TAU = 4.0
 LIMIT = float(stats.t.isf(0.5e-6, N_BATCHES - 1))  # false alarm below 1e-6 each
+
+
+def double(values: Any) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
 
 
 def masks(shape: Sequence[int], rate: float) -> Iterator[tuple[Tensor, float]]:
@@ -30,7 +35,7 @@ def masks(shape: Sequence[int], rate: float) -> Iterator[tuple[Tensor, float]]:
     for bits in itertools.product((0.0, 1.0), repeat=math.prod(shape)):
         kept = sum(bits)
         weight = (1 - rate) ** kept * rate ** (len(bits) - kept)
-        yield torch.tensor(bits).double().view(*shape) / (1 - rate), weight
+        yield double(bits).view(*shape) / (1 - rate), weight
 
 
 @dataclass(frozen=True)
@@ -94,13 +99,13 @@ def enumerate_net(
     for chosen in itertools.product(*(masks(shape, rate) for shape, rate in sites)):
         outputs.append(function(*(mask for mask, _ in chosen)))
         weights.append(math.prod(weight for _, weight in chosen))
-    return Enumerated(torch.stack(outputs), torch.tensor(weights).double())
+    return Enumerated(torch.stack(outputs), double(weights))
 
 
 # The nets ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A net, an input, and all outputs it can give for it."""
 
@@ -291,11 +296,28 @@ def parts(draws: Tensor) -> tuple[Tensor, ...]:
     return draws.chunk(N_BATCHES)
 
 
+def distances(draws: Tensor, outputs: Tensor) -> Tensor:
+    """Between all draws and all outputs; exact, so that equal means 0."""
+    exact = "donot_use_mm_for_euclid_dist"
+    return torch.cdist(draws.flatten(1), outputs.flatten(1), compute_mode=exact)
+
+
+@functools.cache
+def regressed(case: Case, shared: bool = True) -> GaussianPredictive:
+    mc = MCDropout(case.model, seed=SEED, shared=shared)
+    return mc.regress(case.x, n_draws=N_DRAWS, precision=TAU)
+
+
+@functools.cache
+def classified(case: Case) -> CategoricalPredictive:
+    return MCDropout(case.model, seed=SEED).classify(case.x, n_draws=N_DRAWS)
+
+
 @every_case
 def test_outputs_are_those_that_exist(case):
     """Every draw is one of the enumerated outputs, all rows from the same mask."""
     draws = MCDropout(case.model, seed=SEED).draws(case.x, n_draws=300)
-    distance = torch.cdist(draws.flatten(1), case.exact.outputs.flatten(1))
+    distance = distances(draws, case.exact.outputs)
     assert distance.min(1).values.max() < 1e-9
     assert len(distance.argmin(1).unique()) > 3
 
@@ -303,13 +325,13 @@ def test_outputs_are_those_that_exist(case):
 @every_case
 def test_frequencies_of_masks(case):
     """Chi-square of the frequencies of all outputs, pooled where they coincide."""
-    draws = MCDropout(case.model, seed=SEED).draws(case.x, n_draws=N_DRAWS)
+    draws = regressed(case).draws
     outputs = case.exact.outputs.flatten(1)
     distinct, place = (outputs * 1e9).round().unique(dim=0, return_inverse=True)
     weights = (
         torch.zeros(len(distinct)).double().index_add(0, place, case.exact.weights)
     )
-    found = place[torch.cdist(draws.flatten(1), outputs).argmin(1)]
+    found = place[distances(draws, outputs).argmin(1)]
     counts = torch.bincount(found, minlength=len(distinct)).double()
     often = weights * N_DRAWS >= 5
     expected = weights[often] * N_DRAWS
@@ -320,9 +342,7 @@ def test_frequencies_of_masks(case):
 @every_case
 @pytest.mark.parametrize("shared", [True, False])
 def test_regression(case, shared):
-    mc = MCDropout(case.model, seed=SEED, shared=shared)
-    y = case.exact.mean + 0.3
-    whole = mc.regress(case.x, n_draws=N_DRAWS, precision=TAU)
+    whole, y = regressed(case, shared), case.exact.mean + 0.3
     batches = [
         GaussianPredictive.from_draws(d, precision=TAU) for d in parts(whole.draws)
     ]
@@ -340,9 +360,7 @@ def test_regression(case, shared):
 
 @every_case
 def test_standard_error_is_that_of_the_mean(case):
-    found = MCDropout(case.model, seed=SEED).regress(
-        case.x, n_draws=N_DRAWS, precision=TAU
-    )
+    found = regressed(case)
     variance = case.exact.covariance.diagonal(dim1=-2, dim2=-1) - 1 / TAU
     expected = (variance / N_DRAWS).sqrt()
     assert torch.allclose(found.mean_error, expected, rtol=0.15, atol=1e-9)
@@ -350,8 +368,7 @@ def test_standard_error_is_that_of_the_mean(case):
 
 @every_case
 def test_classification(case):
-    mc = MCDropout(case.model, seed=SEED)
-    whole = mc.classify(case.x, n_draws=N_DRAWS)
+    whole = classified(case)
     batches = [CategoricalPredictive.from_logits(d) for d in parts(whole.draws)]
     names = "probs entropy expected_entropy mutual_information argmax_variation_ratio"
     for name in names.split():
@@ -362,7 +379,7 @@ def test_classification(case):
 @every_case
 def test_sampled_variation_ratio(case):
     """A share of N labels: its error is binomial."""
-    found = MCDropout(case.model, seed=SEED).classify(case.x, n_draws=N_DRAWS)
+    found = classified(case)
     expected = case.exact.variation_ratio
     error = (expected * (1 - expected) / N_DRAWS).sqrt() + 1 / N_DRAWS
     worst = ((found.variation_ratio - expected) / error).abs().max().item()
@@ -371,15 +388,15 @@ def test_sampled_variation_ratio(case):
 
 # theory.md, section 13 ----------------------------------------------------------------
 
-W1 = torch.tensor([[0.5, -1.0], [1.0, 0.5], [-0.5, 1.5]]).double()
-B1 = torch.tensor([0.1, -0.2, 0.0]).double()
-THREE_UNITS = (torch.tensor([[1.0, -2.0, 0.5]]).double(), torch.tensor([0.25]).double())
+W1 = double([[0.5, -1.0], [1.0, 0.5], [-0.5, 1.5]])
+B1 = double([0.1, -0.2, 0.0])
+THREE_UNITS = (double([[1.0, -2.0, 0.5]]), double([0.25]))
 CLASSIFIER = (
-    torch.tensor([[1.0, -2.0, 0.5], [0.3, 0.4, -1.0]]).double(),
-    torch.tensor([0.0, 0.1]).double(),
+    double([[1.0, -2.0, 0.5], [0.3, 0.4, -1.0]]),
+    double([0.0, 0.1]),
 )
-INPUT = torch.tensor([[1.0, -1.0]]).double()
-TARGET = torch.tensor([[0.5]]).double()
+INPUT = double([[1.0, -1.0]])
+TARGET = double([[0.5]])
 
 
 class ThreeUnits(nn.Module):
@@ -485,7 +502,7 @@ def test_theory_values_by_sampling(model, values):
     found = regression_statistics(draws)
     for (name, value), number in zip(found.items(), values[:-1], strict=True):
         each = [batch[name] for batch in batches]
-        assert_statistic(value, each, torch.tensor(number).double(), name)
+        assert_statistic(value, each, double(number), name)
 
 
 def test_theory_classifier_to_its_digits():
@@ -505,4 +522,4 @@ def test_theory_classifier_by_sampling():
     )
     for name, number in (CLASS_VALUES | {"loss": CLASS_LOSS}).items():
         each = [batch[name] for batch in batches]
-        assert_statistic(found[name], each, torch.tensor(number).double(), name)
+        assert_statistic(found[name], each, double(number), name)

@@ -213,7 +213,7 @@ X = features(D)
 
 
 def python(name: str, make: type, **kwargs) -> Specimen:
-    return Specimen(name, make, X, reaches_python=True, n_draws=300, **kwargs)
+    return Specimen(name, make, X, reaches_python=True, n_draws=250, **kwargs)
 
 
 SPECIMENS = [

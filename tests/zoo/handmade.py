@@ -186,7 +186,7 @@ SPECIMENS = [
         X,
         noise_has_rows=False,
         may_refuse=True,
-        n_draws=300,
+        n_draws=250,
     ),
     Specimen(
         "layer_drop_numpy",
@@ -194,7 +194,7 @@ SPECIMENS = [
         X,
         noise_has_rows=False,
         may_refuse=True,
-        n_draws=300,
+        n_draws=250,
     ),
     Specimen(
         "layer_drop_torch",
@@ -202,6 +202,6 @@ SPECIMENS = [
         X,
         noise_has_rows=False,
         reaches_python=True,
-        n_draws=300,
+        n_draws=250,
     ),
 ]

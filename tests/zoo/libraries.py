@@ -107,7 +107,7 @@ def logits(output):
 
 
 def text(name: str, make: Callable[[], nn.Module], **kwargs) -> Specimen:
-    kwargs = {"needs": "transformers", "n_draws": 300} | kwargs
+    kwargs = {"needs": "transformers", "n_draws": 200} | kwargs
     return Specimen(name, make, texts, **kwargs)
 
 
@@ -125,6 +125,6 @@ SPECIMENS = [
         vision_transformer,
         features(1, 8, 8),
         needs="timm",
-        n_draws=300,
+        n_draws=250,
     ),
 ]

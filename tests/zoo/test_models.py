@@ -1,4 +1,4 @@
-"""The zoo keeps its promises: models run, are quiet in eval, and noisy in the oracle."""
+"""The zoo keeps its promises: models run, quiet in eval and noisy in the oracle."""
 
 import pytest
 import torch

@@ -40,7 +40,10 @@ class Tally:
             cls._of_block(block, _uniforms(seed, start, block))
             for start, block in zip(starts, parts, strict=False)
         )
-        return reduce(cls.merge, tallies)
+        total = reduce(cls.merge, tallies)
+        if bool(total.entropy.isnan().any()):  # NaN, +inf, or -inf for all classes
+            _validation.finite_draws("The logits of a model", _unusable(logits))
+        return total
 
     def merge(self, other: Self) -> Self:
         """Both sets of draws together."""
@@ -61,8 +64,6 @@ class Tally:
         probs = log_probs.exp()
         # E9, one term each: H(p_t) = -sum_c p_tc log p_tc
         entropy = torch.special.entr(probs).sum(-1).sum(0)
-        if bool(entropy.isnan().any()):  # from NaN, +inf, or -inf for all classes
-            _validation.finite_draws("The logits of a model", log_probs.isnan())
         masked = logits.isneginf()
         return cls(
             Moments.of(probs),
@@ -75,6 +76,12 @@ class Tally:
         )
 
 
+def _unusable(logits: Tensor) -> Tensor:
+    """Where the logits of a draw are no distribution; shape (draws, batch, *extra)."""
+    top = logits.amax(-1)  # NaN if any is
+    return ~top.isfinite()
+
+
 def _uniforms(seed: int, start: int, block: Tensor) -> Tensor:
     draws = range(start, start + len(block))
     uniforms = random_uniform(stream_key(seed, "labels"), draws, (1,))
@@ -84,6 +91,7 @@ def _uniforms(seed: int, start: int, block: Tensor) -> Tensor:
 
 def _sampled_labels(probs: Tensor, uniforms: Tensor) -> Tensor:
     """The first class whose cumulative probability reaches the uniform number."""
+    # E11: label_t = min{c: p_t1 + … + p_tc >= u_t}
     cumulative = probs.cumsum(-1)
     # The last sum, not 1, is the top: rounding must not reach a class of probability 0.
     return (cumulative < uniforms * cumulative[..., -1:]).sum(-1)

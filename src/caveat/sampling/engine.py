@@ -19,7 +19,7 @@ from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import DrawOmega, Pass, SiteCall
 from caveat.sampling.probe import Plan, plan_for
 from caveat.sampling.program import Program
-from caveat.sampling.rewrite import optimised
+from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import run_pass
 from caveat.sampling.tape import Ref, Tape
 

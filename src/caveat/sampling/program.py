@@ -10,11 +10,9 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from caveat.sampling.noise import NoiseSpec
-from caveat.sampling.tape import Op, Ref, Tape, refs_in
+from caveat.sampling.tape import Op, Ref, Tape
 
 # Noise is drawn for several draws at a time, as many as keep it in a fast cache.
 _NOISE_PER_BLOCK = 1 << 20

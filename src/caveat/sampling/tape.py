@@ -10,13 +10,23 @@ value be seen through another.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from caveat.sampling.noise import NoiseSpec
+
+
+class Source(Protocol):
+    """Where the values of a noise come from."""
+
+    @property
+    def numel(self) -> int:
+        """Numbers per draw, to choose how many draws are made at a time."""
+
+    def sample(self, seed: int, draws: range) -> Tensor:
+        """Values of shape (draws, ...)."""
 
 
 class Ref(NamedTuple):
@@ -69,7 +79,7 @@ class Tape:
 
     values: list[Value] = field(default_factory=list)
     constants: dict[int, Tensor] = field(default_factory=dict)
-    noises: dict[int, NoiseSpec] = field(default_factory=dict)
+    noises: dict[int, Source] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)  # Ref, constant Tensor, or other
 
@@ -83,6 +93,22 @@ class Tape:
         number = self.new_value(tensor, group)
         self.constants[number] = tensor
         return number
+
+    def new_number(self, shape: tuple[int, ...], dtype: torch.dtype) -> int:
+        """Number a new value in memory of its own."""
+        group = 1 + max((value.group for value in self.values), default=0)
+        self.values.append(Value(shape, dtype, group))
+        return len(self.values) - 1
+
+    def copy(self) -> "Tape":
+        """A tape that can be changed without changing this one; tensors are shared."""
+        return Tape(
+            list(self.values),
+            dict(self.constants),
+            dict(self.noises),
+            [replace(op) for op in self.ops],
+            list(self.outputs),
+        )
 
     def drop_dead(self) -> None:
         """Remove operations whose results and writes reach no output."""

@@ -1,2 +1,0 @@
-from caveat.sampling.tape import Tape
-def optimised(tape): return tape

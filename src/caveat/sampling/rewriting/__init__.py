@@ -1,0 +1,33 @@
+"""Faster tapes with the same result.
+
+Each rewrite looks for one pattern and is on its own right: the replay of a rewritten
+tape is compared with the recorded pass before it is used (``engine.py``).
+"""
+
+from caveat.sampling.rewriting.channels_last import use_channels_last
+from caveat.sampling.rewriting.heads import hoist_heads
+from caveat.sampling.rewriting.in_place import reuse_memory, without_writes
+from caveat.sampling.rewriting.masks import fold_masks
+from caveat.sampling.rewriting.slicing import slice_units
+from caveat.sampling.tape import Tape
+
+_REWRITES = (
+    without_writes,
+    hoist_heads,
+    slice_units,
+    fold_masks,
+    use_channels_last,
+    reuse_memory,
+)
+
+
+def optimised(tape: Tape) -> Tape:
+    """A copy of ``tape`` after all rewrites."""
+    tape = tape.copy()
+    for rewrite in _REWRITES:
+        rewrite(tape)
+        tape.drop_dead()
+    return tape
+
+
+__all__ = ["optimised"]

@@ -1,0 +1,137 @@
+"""In-place operations: out of the way first, back in where they save memory traffic."""
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from caveat.sampling.rewriting.uses import Uses
+from caveat.sampling.tape import Op, Ref, Tape, map_refs
+
+_aten = torch.ops.aten
+
+# Element by element, result as large as the first argument.
+ELEMENTWISE = frozenset(
+    """
+    abs acos add asin atan ceil celu clamp clamp_max clamp_min cos cosh div elu erf exp
+    expm1 floor gelu hardsigmoid hardswish hardtanh leaky_relu log log1p mish mul neg pow
+    reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin sinh softplus sqrt square
+    sub tan tanh threshold
+    """.split()
+)
+
+
+def without_writes(tape: Tape) -> None:
+    """Turn ``relu_(v)`` into ``w = relu(v)`` where nothing else shares v's memory."""
+    renamed: dict[int, int] = {}
+    uses = Uses(tape)
+    ops: list[Op] = []
+    for op in tape.ops:
+        op = _renamed(op, renamed)
+        if len(op.writes) == 1 and op.results == (None,) and _sole(op, tape, uses):
+            op = _functional(op, tape, renamed) or op
+        if op.func is not None:
+            ops.append(op)
+    tape.ops = ops
+    tape.outputs = [
+        Ref(renamed.get(r.number, r.number)) if isinstance(r, Ref) else r
+        for r in tape.outputs
+    ]
+
+
+def reuse_memory(tape: Tape) -> None:
+    """Write the result of an elementwise operation over an argument used up by it."""
+    uses = Uses(tape)
+    last = {n: op for op in tape.ops for n in op.reads()}
+    for op in tape.ops:
+        in_place = _in_place_version(op.func)
+        if in_place is None or op.writes or len(op.results) != 1:
+            continue
+        _swap_if_better(op, uses, last)
+        target = op.args[0]
+        if isinstance(target, Ref) and _used_up(target.number, op, tape, uses, last):
+            op.func = in_place
+
+
+def _swap_if_better(op: Op, uses: Uses, last: dict[int, Op]) -> None:
+    """``a + b`` is ``b + a``: let the one that is used up come first."""
+    name = op.func._schema.name  # type: ignore[attr-defined]
+    if name not in ("aten::add", "aten::mul") or len(op.args) != 2 or op.kwargs:
+        return
+    left, right = op.args
+    if isinstance(left, Ref) and isinstance(right, Ref) and left != right:
+        dying = [uses.is_private(r.number) and last[r.number] is op for r in (left, right)]
+        if dying == [False, True]:
+            op.args = (right, left)
+
+
+def _used_up(number: int, op: Op, tape: Tape, uses: Uses, last: dict[int, Op]) -> bool:
+    before, after = tape.values[number], tape.values[op.result]
+    return (
+        uses.is_private(number)
+        and number not in uses.outputs
+        and last[number] is op
+        and sum(n == number for n in op.reads()) == 1
+        and before.shape == after.shape
+        and before.dtype == after.dtype
+    )
+
+
+def _renamed(op: Op, names: dict[int, int]) -> Op:
+    if not names:
+        return op
+
+    def new(number: int) -> Ref:
+        return Ref(names.get(number, number))
+
+    op.args = map_refs(new, op.args)
+    op.kwargs = {k: map_refs(new, v) for k, v in op.kwargs.items()}
+    op.writes = tuple(names.get(n, n) for n in op.writes)
+    return op
+
+
+def _sole(op: Op, tape: Tape, uses: Uses) -> bool:
+    group = tape.values[op.writes[0]].group
+    return uses.group_size(group) == 1 and isinstance(op.args[0], Ref)
+
+
+def _functional(op: Op, tape: Tape, renamed: dict[int, int]) -> Op | None:
+    """The version of ``op`` that makes a new value, under a new number."""
+    target = op.writes[0]
+    if op.args[0] != Ref(target):
+        return None
+    func, args = _functional_version(op.func), op.args
+    if op.func is _aten.copy_.default:
+        value, source = tape.values[target], tape.values[op.args[1].number]
+        if value.shape != source.shape or value.dtype != source.dtype:
+            return None
+        func, args = _aten.alias.default, (op.args[1],)
+    if func is None:
+        return None
+    original = next((old for old, new in renamed.items() if new == target), target)
+    value = tape.values[target]
+    number = tape.new_number(value.shape, value.dtype)
+    if op.func is _aten.copy_.default:  # simply the source from here on
+        renamed[original] = op.args[1].number
+        return Op(None, (), {}, (), False)  # type: ignore[arg-type]
+    renamed[original] = number
+    return Op(func, args, op.kwargs, (number,))
+
+
+@lru_cache(maxsize=None)
+def _functional_version(func: Any) -> Any:
+    return _sibling(func, func._schema.name.removeprefix("aten::").removesuffix("_"))
+
+
+@lru_cache(maxsize=None)
+def _in_place_version(func: Any) -> Any:
+    schema = getattr(func, "_schema", None)
+    return None if schema is None else _sibling(func, schema.name[6:] + "_")
+
+
+def _sibling(func: Any, name: str) -> Any:
+    if name.rstrip("_") not in ELEMENTWISE or not hasattr(_aten, name):
+        return None
+    packet = getattr(_aten, name)
+    overload = func._overloadname
+    return getattr(packet, overload) if overload in packet.overloads() else None

@@ -1,0 +1,74 @@
+"""Masks folded into the weights that follow them.
+
+A mask over units times a linear layer is that layer with some columns of its weight
+switched off; a mask over channels times a convolution likewise. The weight is nearly
+always smaller than the activations of a batch.
+"""
+
+import math
+
+import torch
+
+from caveat.sampling.rewriting.uses import Uses, linear_arguments, masked, over_last_axis
+from caveat.sampling.tape import Op, Ref, Tape
+
+_aten = torch.ops.aten
+
+
+def fold_masks(tape: Tape) -> None:
+    """Move masks from activations to weights where that is less work."""
+    uses = Uses(tape)
+    replaced: dict[int, list[Op]] = {}
+    dropped: set[int] = set()
+    for op in tape.ops:
+        found = masked(op, tape)
+        layer = uses.only_consumer(op.result) if found else None
+        if found is None or layer is None:
+            continue
+        x, mask, spec = found
+        activations = math.prod(tape.values[x].shape)
+        linear = linear_arguments(layer, tape)
+        if linear is not None and linear[0] == op.result and over_last_axis(spec):
+            shape = (spec.shape[-1],)
+        elif _is_plain_conv(layer, op.result, tape) and _over_channels(spec.shape):
+            shape = (1, spec.shape[1], *[1] * (len(spec.shape) - 2))
+        else:
+            continue
+        weight = layer.args[1].number
+        if tape.constants[weight].numel() > activations:
+            continue
+        replaced[id(layer)] = _folded(tape, layer, x, weight, mask, shape)
+        dropped.add(id(op))
+    tape.ops = [
+        new
+        for op in tape.ops
+        if id(op) not in dropped
+        for new in replaced.get(id(op), [op])
+    ]
+
+
+def _folded(
+    tape: Tape, layer: Op, x: int, weight: int, mask: int, shape: tuple[int, ...]
+) -> list[Op]:
+    value = tape.constants[weight]
+    row = tape.new_number(shape, value.dtype)
+    scaled = tape.new_number(tuple(value.shape), value.dtype)
+    args = (Ref(x), Ref(scaled), *layer.args[2:])
+    return [
+        Op(_aten.view.default, (Ref(mask), shape), {}, (row,)),
+        Op(_aten.mul.Tensor, (Ref(weight), Ref(row)), {}, (scaled,)),
+        Op(layer.func, args, layer.kwargs, layer.results),
+    ]
+
+
+def _is_plain_conv(op: Op, x: int, tape: Tape) -> bool:
+    """A convolution of value ``x`` without groups, with constant weights."""
+    name = op.func._schema.name if hasattr(op.func, "_schema") else ""
+    if name not in ("aten::conv1d", "aten::conv2d", "aten::conv3d"):
+        return False
+    groups = op.args[6] if len(op.args) > 6 else 1
+    return op.args[0] == Ref(x) and op.args[1].number in tape.constants and groups == 1
+
+
+def _over_channels(shape: tuple[int, ...]) -> bool:
+    return len(shape) > 2 and math.prod(shape) == shape[1]
