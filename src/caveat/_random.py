@@ -68,7 +68,9 @@ def random_bits(
     per_draw = [_mix_int(key + _GOLDEN * (t + 1)) for t in draws]
     bits = torch.tensor([_signed(k) for k in per_draw], device=device)
     bits = bits.view(-1, *[1] * len(shape))
-    return _mix(bits + _offsets(shape, first_row, row_axis, device))  # shape: (draws, *shape)
+    return _mix(
+        bits + _offsets(shape, first_row, row_axis, device)
+    )  # shape: (draws, *shape)
 
 
 def random_uniform(

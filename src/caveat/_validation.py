@@ -47,9 +47,7 @@ def unit_interval(name: str, value: Any) -> float:
             f"Got {value!r} of type {type(value).__name__}."
         )
     if not 0.0 < value < 1.0:
-        raise ParameterError(
-            f"{name} must lie strictly between 0 and 1. Got {value}."
-        )
+        raise ParameterError(f"{name} must lie strictly between 0 and 1. Got {value}.")
     return float(value)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import torch
 from scipy import stats
-from tests.zoo.models import BY_NAME, ZOO
-from tests.zoo.specimen import Specimen
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import caveat
 from caveat.errors import UnsupportedModelError
+from tests.zoo.models import BY_NAME, ZOO
+from tests.zoo.specimen import Specimen
 
 SEED = 7
 FALSE_ALARM = 1e-6  # per comparison, two-sided

@@ -16,10 +16,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from scipy import stats
-from tests.zoo.specimen import normal
 from torch import Tensor, nn
 
 from caveat import CategoricalPredictive, GaussianPredictive, MCDropout
+from tests.zoo.specimen import normal
 
 SEED, N_DRAWS, N_BATCHES = 11, 6000, 40
 TAU = 4.0

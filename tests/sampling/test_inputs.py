@@ -4,15 +4,15 @@ import warnings
 
 import pytest
 import torch
-from tests.sampling.comparing import assert_close
-from tests.zoo.models import BY_NAME
-from tests.zoo.specimen import normal
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import caveat
 from caveat import MCDropout
 from caveat.errors import CaveatWarning
+from tests.sampling.comparing import assert_close
+from tests.zoo.models import BY_NAME
+from tests.zoo.specimen import normal
 
 SEED = 3
 X = normal(10, 5)

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from tests.sampling.comparing import SEED, over_zoo
-from tests.sampling.snapshot import Snapshot, all_modules
-from tests.zoo.specimen import Inputs, Specimen, tensors
 from torch import nn
 
 import caveat
 from caveat.errors import UnsupportedModelError
+from tests.sampling.comparing import SEED, over_zoo
+from tests.sampling.snapshot import Snapshot, all_modules
+from tests.zoo.specimen import Inputs, Specimen, tensors
 
 
 class StopHereError(Exception):
@@ -106,6 +106,24 @@ def test_nothing_changes_with_gradients_on(specimen, action):
     before = Snapshot(model, inputs)
     action(model, inputs)
     before.assert_unchanged(f"after {action.__name__}")
+
+
+@over_zoo(where=lambda s: not s.reaches_python and s.name != "mutates_input")
+def test_a_graph_made_before_can_still_be_differentiated(specimen):
+    """Torch notices writes by a counter; ours must not count as the user's."""
+    model = specimen.build()
+    args, kwargs = specimen.rows()
+    try:
+        loss = sum(x.square().sum() for x in specimen.tensors(model(*args, **kwargs)))
+        torch.autograd.backward(loss, retain_graph=True)
+    except RuntimeError:
+        pytest.skip("the model itself cannot be differentiated")
+    try:
+        draw(model, (args, kwargs))
+        audit(model, (args, kwargs))
+    except UnsupportedModelError:
+        assert specimen.may_refuse
+    torch.autograd.backward(loss)
 
 
 def stop_in_leaves(model: nn.Module, *, call: int) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from tests.sampling.comparing import BY_NAME, SEED, assert_close
-from tests.sampling.snapshot import Snapshot
-from tests.zoo.specimen import Specimen
 from torch import nn
 
 import caveat
+from tests.sampling.comparing import BY_NAME, SEED, assert_close
+from tests.sampling.snapshot import Snapshot
+from tests.zoo.specimen import Specimen
 
 WORKERS = 6
 MIX = [

@@ -2,6 +2,10 @@
 
 import pytest
 import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+import caveat
 from tests.sampling.comparing import (
     SEED,
     assert_close,
@@ -15,10 +19,6 @@ from tests.sampling.comparing import (
     structure,
 )
 from tests.zoo.plain_loop import plain_loop
-from torch import nn
-from torch.utils import _pytree as pytree
-
-import caveat
 
 
 @over_zoo()

@@ -2,8 +2,9 @@
 
 import torch
 import torch.nn.functional as F
-from tests.zoo.specimen import POOL, Specimen, features, normal, padding
 from torch import nn
+
+from tests.zoo.specimen import POOL, Specimen, features, normal, padding
 
 E, HEADS = 8, 2
 

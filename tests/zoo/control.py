@@ -4,10 +4,11 @@ import warnings
 
 import torch
 import torch.nn.functional as F
-from tests.zoo.feedforward import Between, mlp
-from tests.zoo.specimen import Specimen, features
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+
+from tests.zoo.feedforward import Between, mlp
+from tests.zoo.specimen import Specimen, features
 
 D, H = 5, 8
 

@@ -2,8 +2,9 @@
 
 import torch
 import torch.nn.functional as F
-from tests.zoo.specimen import Specimen, features, tokens
 from torch import Tensor, nn
+
+from tests.zoo.specimen import Specimen, features, tokens
 
 D, H = 5, 8
 

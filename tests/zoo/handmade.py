@@ -5,9 +5,10 @@ import random
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import nn
+
 from tests.zoo.feedforward import Between, ResidualBlock
 from tests.zoo.specimen import Specimen, features
-from torch import nn
 
 D, H = 5, 8
 

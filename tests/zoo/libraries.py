@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from tests.zoo.specimen import Specimen, features, padding, tokens
 from torch import nn
+
+from tests.zoo.specimen import Specimen, features, padding, tokens
 
 LENGTH = 5
 

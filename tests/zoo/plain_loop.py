@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from tests.zoo.specimen import Inputs, Specimen
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.utils import _pytree as pytree
+
+from tests.zoo.specimen import Inputs, Specimen
 
 
 def plain_loop(

@@ -1,9 +1,10 @@
 """Dropout between recurrent layers: one call each, rate and flag inside."""
 
 import torch
-from tests.zoo.specimen import POOL, Specimen, features, lengths, normal
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from tests.zoo.specimen import POOL, Specimen, features, lengths, normal
 
 D, H, LENGTH = 3, 4, 5
 

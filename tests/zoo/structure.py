@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from tests.zoo.feedforward import Between, mlp
-from tests.zoo.specimen import POOL, Specimen, features, normal, tokens
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
+
+from tests.zoo.feedforward import Between, mlp
+from tests.zoo.specimen import POOL, Specimen, features, normal, tokens
 
 D, H = 5, 8
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tests.sampling.comparing import over_zoo
 from tests.zoo.models import BY_NAME, ZOO
 from tests.zoo.plain_loop import plain_loop

@@ -6,9 +6,10 @@ changes a tensor after it was read, or before it is read again.
 
 import torch
 import torch.nn.functional as F
+from torch import nn
+
 from tests.zoo.feedforward import Between
 from tests.zoo.specimen import Specimen, features
-from torch import nn
 
 D, H = 5, 8
 

@@ -106,17 +106,29 @@ class ModelCopy:
         kind = type(value)
         if kind in (dict, OrderedDict, defaultdict):
             copy = value.copy()
-            copy.update({k: self._copy_value(v, _join(path, k)) for k, v in value.items()})
+            copy.update(
+                {k: self._copy_value(v, _join(path, k)) for k, v in value.items()}
+            )
             return copy
         if kind in (list, set, tuple):
-            return kind(self._copy_value(v, f"{path}[{i}]") for i, v in enumerate(value))
+            return kind(
+                self._copy_value(v, f"{path}[{i}]") for i, v in enumerate(value)
+            )
         if kind is types.MethodType:
-            return types.MethodType(value.__func__, self._copy_value(value.__self__, path))
+            return types.MethodType(
+                value.__func__, self._copy_value(value.__self__, path)
+            )
         if kind is functools.partial:
             return functools.partial(
                 self._copy_value(value.func, path),
-                *(self._copy_value(v, f"{path}[{i}]") for i, v in enumerate(value.args)),
-                **{k: self._copy_value(v, _join(path, k)) for k, v in value.keywords.items()},
+                *(
+                    self._copy_value(v, f"{path}[{i}]")
+                    for i, v in enumerate(value.args)
+                ),
+                **{
+                    k: self._copy_value(v, _join(path, k))
+                    for k, v in value.keywords.items()
+                },
             )
         return value
 

@@ -7,7 +7,7 @@ runs the model, with the same noise and so the same numbers, only slower.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -31,6 +31,10 @@ If the model was exported or fused, pass it from before that step. If it was tra
 without dropout there is no distribution to recover: train it with dropout, or see
 docs/gotchas.md."""
 
+_UNUSED = """{name} draws noise, but none of it reaches its output, so all draws would be
+identical. caveat.inspect(model, x) lists where it is drawn; look for a result that is not
+used, or a detour through numpy."""
+
 _ALL_ZERO = "\nFound {n} dropout site(s), all with rate 0: {paths}."
 
 
@@ -50,12 +54,17 @@ class Sampler:
         """The output of a single draw, with gradients if asked for."""
         plan = plan_for(self.model, batch)
         require_sites(self.model, plan.sites)
-        switches = plan.switches
-        if above_autograd:
-            switches = _above(switches)
-        return run_pass(
-            self.model, batch, self.omega(plan, batch, draw), switches, record=False
-        )[0]
+        omega = self.omega(plan, batch, draw)
+        if not above_autograd:
+            return run_pass(self.model, batch, omega, plan.switches, record=False)[0]
+        # Above autograd scripted dropout is only seen while its owner's flag is on.
+        owners = plan.switches.on | {site.path for site in plan.sites}
+        for on in (plan.switches.on, owners):
+            switches = replace(plan.switches, on=on, above_autograd=True)
+            output, run = run_pass(self.model, batch, omega, switches, record=False)
+            if _names(run) >= plan.names:
+                break
+        return output
 
     def omega(self, plan: Plan, batch: Batch, draw: int) -> DrawOmega:
         """Draw number ``draw`` of ω for this batch."""
@@ -104,7 +113,9 @@ class Session:
             elif replay is None:
                 yield pytree.tree_leaves(self._run(draw, record=False)[0])
             else:
-                yield from replay.leaves(self._sampler.seed, draws[draw - draws.start :])
+                yield from replay.leaves(
+                    self._sampler.seed, draws[draw - draws.start :]
+                )
                 return
 
     def _run(self, draw: int, *, record: bool) -> tuple[Any, Pass]:
@@ -121,6 +132,10 @@ class Session:
         if run.recorder.escape or switches.above_autograd or switches.host_generators:
             return None
         tape = run.recorder.finish(self._leaves)
+        if not any(isinstance(out, Ref) for out in tape.outputs):
+            raise NoStochasticSiteError(
+                _UNUSED.format(name=type(self._sampler.model).__name__)
+            )
         for candidate in (optimised(tape), tape):
             replay = _Replay(candidate, self._leaves)
             if replay.agrees(self._sampler.seed, self._first, self._leaves):
@@ -166,12 +181,6 @@ def require_sites(model: nn.Module, sites: tuple[SiteCall, ...]) -> None:
     raise NoStochasticSiteError(_NO_SITE.format(name=type(model).__name__, rates=rates))
 
 
-def _above(switches: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(switches, above_autograd=True)
-
-
 def _names(run: Pass) -> frozenset[str]:
     return frozenset(site.name for site in run.sites if site.occurrence >= 0)
 
@@ -184,6 +193,6 @@ def _close(left: Tensor, right: Tensor) -> bool:
     tolerance = max(1e-4, 4 * torch.finfo(left.dtype).eps ** 0.5)
     finite = right[torch.isfinite(right)]
     scale = float(finite.abs().max()) if finite.numel() else 0.0
-    return torch.allclose(left, right, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
-
-
+    return torch.allclose(
+        left, right, rtol=tolerance, atol=tolerance * scale, equal_nan=True
+    )

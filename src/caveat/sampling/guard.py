@@ -15,7 +15,7 @@ dropout in evaluation mode never reaches the dispatcher: its flag is set here, t
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -42,6 +42,7 @@ _DROPOUTS: dict[Any, str] = {
     F.dropout3d: "training",
     F.alpha_dropout: "training",
     F.feature_alpha_dropout: "training",
+    F.rrelu: "training",
     F.multi_head_attention_forward: "training",
 }
 _FUSED_DROPOUTS = frozenset(
@@ -104,7 +105,9 @@ class Guard(TorchFunctionMode):
             return self._switched_on_above_autograd(func, args, kwargs)
         return func(*args, **kwargs)
 
-    def _switched_on_above_autograd(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _switched_on_above_autograd(
+        self, func: Any, args: Any, kwargs: dict[str, Any]
+    ) -> Any:
         if func in _DROPOUTS:
             return _with_flag(func, args, kwargs, _DROPOUTS[func], True)
         if func in _FUSED_DROPOUTS:
@@ -163,6 +166,6 @@ def _bind(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _names(func: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(func).parameters)

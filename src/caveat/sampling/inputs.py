@@ -27,7 +27,9 @@ class Batch:
     def of(args: tuple[Any, ...], kwargs: Mapping[str, Any], *, axis: int) -> "Batch":
         """Gather the arguments of a call; numpy arrays become tensors."""
         leaves, structure = pytree.tree_flatten((args, dict(kwargs)))
-        leaves = [torch.as_tensor(v) if isinstance(v, np.ndarray) else v for v in leaves]
+        leaves = [
+            torch.as_tensor(v) if isinstance(v, np.ndarray) else v for v in leaves
+        ]
         tensors = [v for v in leaves if isinstance(v, Tensor)]
         if not tensors:
             kinds = ", ".join(type(v).__name__ for v in leaves) or "nothing"
@@ -53,7 +55,9 @@ class Batch:
     def batched(self) -> tuple[bool, ...]:
         """For each leaf, whether it has the rows of the batch."""
         return tuple(
-            isinstance(v, Tensor) and v.dim() > self.axis and v.shape[self.axis] == self.rows
+            isinstance(v, Tensor)
+            and v.dim() > self.axis
+            and v.shape[self.axis] == self.rows
             for v in self.leaves
         )
 
@@ -108,7 +112,11 @@ class Batch:
 
 
 def batches_of(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], *, axis: int, batch_size: int | None
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    axis: int,
+    batch_size: int | None,
 ) -> Iterator[Batch]:
     """The batches of a call: its arguments, split, or those of an iterable argument.
 
@@ -123,7 +131,9 @@ def batches_of(
                 yield Batch(piece.leaves, piece.structure, piece.rows, axis, rows)
                 rows += piece.rows
         if rows == 0:
-            raise ShapeError("The iterable of batches is empty: there is nothing to predict.")
+            raise ShapeError(
+                "The iterable of batches is empty: there is nothing to predict."
+            )
         return
     yield from Batch.of(args, kwargs, axis=axis).split(batch_size)
 

@@ -112,7 +112,9 @@ class MCDropout:
 
     def __repr__(self) -> str:
         sharing = "shared by rows" if self._sampler.shared else "per row"
-        return f"MCDropout({type(self.model).__name__}, seed={self.seed}, masks {sharing})"
+        return (
+            f"MCDropout({type(self.model).__name__}, seed={self.seed}, masks {sharing})"
+        )
 
     def function(self, number: int) -> FunctionDraw:
         """Draw ``number`` as a function: ``draws(x)[t]`` equals ``function(t)(x)``."""
@@ -149,7 +151,9 @@ class MCDropout:
         n_draws = check.positive_int("n_draws", n_draws)
         parts: list[list[Any]] = []
         structure = None
-        for session, bar in self._sessions(inputs, kwinputs, batch_size, n_draws, progress):
+        for session, bar in self._sessions(
+            inputs, kwinputs, batch_size, n_draws, progress
+        ):
             parts.append(_stacked(session, n_draws, bar))
             structure = session.structure
         assert structure is not None
@@ -273,7 +277,9 @@ class MCDropout:
         try:
             python_inspect.signature(self.model.forward).bind(*args, **kwargs)
         except TypeError as error:
-            given = ", ".join([type(a).__name__ for a in args] + [f"{k}=" for k in kwargs])
+            given = ", ".join(
+                [type(a).__name__ for a in args] + [f"{k}=" for k in kwargs]
+            )
             raise InputTypeError(
                 f"{type(self.model).__name__}.forward cannot take ({given}): {error}. "
                 f"If the batches hold labels as well, pass only the inputs: "

@@ -45,6 +45,7 @@ class SiteCall:
     rate: float
     shape: tuple[int, ...]
     fires: bool  # whether the operation would have drawn as the model called it
+    is_mask: bool = True  # False for random operations other than dropout
 
     @property
     def name(self) -> str:
@@ -98,13 +99,21 @@ class DrawOmega:
         layout = self.layouts.get(site.name)
         if layout is None or shape[layout.axis] != self.rows * layout.factor:
             # Rows are not told apart: every element has noise of its own.
-            return NoiseSpec(site.name, law, tuple(shape), like.dtype, like.device), None
+            return NoiseSpec(
+                site.name, law, tuple(shape), like.dtype, like.device
+            ), None
         split = list(layout.split(shape, self.rows))
         first_row = 0 if self.shared else self.first_row
         if self.shared:
             split[layout.row_axis] = 1
         spec = NoiseSpec(
-            site.name, law, tuple(split), like.dtype, like.device, first_row, layout.row_axis
+            site.name,
+            law,
+            tuple(split),
+            like.dtype,
+            like.device,
+            first_row,
+            layout.row_axis,
         )
         return spec, layout
 
@@ -141,12 +150,23 @@ class Pass:
             _aten.uniform_.default: self._uniform_,
             _aten.normal_.default: self._normal_,
             _aten.exponential_.default: self._exponential_,
+            _aten.normal.float_float: self._normal_of_size,
+            _aten.normal.Tensor_float: self._normal,
+            _aten.normal.float_Tensor: self._normal,
+            _aten.normal.Tensor_Tensor: self._normal,
+            _aten.rrelu.default: self._rrelu,
+            _aten.rrelu_.default: self._rrelu,
+            _aten.rrelu_with_noise.default: self._rrelu_with_noise,
             _aten.rand_like.default: self._rand_like,
             _aten.randn_like.default: self._randn_like,
             _aten.randint_like.default: self._randint_like,
             _aten.randint_like.low_dtype: self._randint_like,
         }
-        for name, rule in (("rand", self._rand), ("randn", self._randn), ("randint", self._randint)):
+        for name, rule in (
+            ("rand", self._rand),
+            ("randn", self._randn),
+            ("randint", self._randint),
+        ):
             packet = getattr(_aten, name)
             for overload in ("default", "generator", "low", "low_generator"):
                 if overload in packet.overloads():
@@ -180,10 +200,16 @@ class Pass:
         return self._draw(site, law, shape or tensor.shape, tensor)
 
     def values(
-        self, kind: str, law: Law, like: Tensor, *, rate: float = 0.0
+        self,
+        kind: str,
+        law: Law,
+        like: Tensor,
+        *,
+        rate: float = 0.0,
+        fires: bool = True,
     ) -> Tensor:
         """Noise values of the shape of ``like``, not broadcast."""
-        site = self._site(kind, rate, like, like.shape, fires=True, draws_anyway=True)
+        site = self._site(kind, rate, like, like.shape, fires=fires, draws_anyway=True)
         drawn = self._draw(site, law, like.shape, like)
         if drawn is None:
             return torch.full_like(like, law.centre)
@@ -209,7 +235,9 @@ class Pass:
         active = rate > 0 or draws_anyway
         occurrence = self._seen[path, active]
         self._seen[path, active] += 1
-        site = SiteCall(path, occurrence if active else -1 - occurrence, kind, rate, tuple(shape), fires)
+        number = occurrence if active else -1 - occurrence
+        is_mask = not draws_anyway
+        site = SiteCall(path, number, kind, rate, tuple(shape), fires, is_mask)
         self.sites.append(site)
         if active:
             self.omega.visit(site, tensor, has_values=not draws_anyway)
@@ -222,10 +250,14 @@ class Pass:
         if found is None:
             return None
         spec, layout = found
-        return Drawn(self.recorder.noise(spec, self.omega.seed, self.omega.draw), layout)
+        return Drawn(
+            self.recorder.noise(spec, self.omega.seed, self.omega.draw), layout
+        )
 
     def _where(self) -> str:
-        return f"module {self.stack.path!r}" if self.stack.path else "the model's forward"
+        return (
+            f"module {self.stack.path!r}" if self.stack.path else "the model's forward"
+        )
 
     # ------------------------------------------------------------ dropout
 
@@ -238,11 +270,15 @@ class Pass:
         drawn = self.mask("dropout", p, x, fires=train)
         return x if drawn is None else self._times(x, drawn, func)
 
-    def _feature_dropout(self, func: OpOverload, x: Tensor, p: float, train: bool) -> Tensor:
+    def _feature_dropout(
+        self, func: OpOverload, x: Tensor, p: float, train: bool
+    ) -> Tensor:
         drawn = self.mask("feature dropout", p, x, fires=train, shape=_features(x))
         return x if drawn is None else self._times(x, drawn, func)
 
-    def _alpha_dropout(self, func: OpOverload, x: Tensor, p: float, train: bool) -> Tensor:
+    def _alpha_dropout(
+        self, func: OpOverload, x: Tensor, p: float, train: bool
+    ) -> Tensor:
         drawn = self.mask("alpha dropout", p, x, fires=train, scale=1.0)
         return x if drawn is None else self._towards_saturation(x, drawn, p, func)
 
@@ -250,7 +286,9 @@ class Pass:
         self, func: OpOverload, x: Tensor, p: float, train: bool
     ) -> Tensor:
         shape = _features(x)
-        drawn = self.mask("feature alpha dropout", p, x, fires=train, shape=shape, scale=1.0)
+        drawn = self.mask(
+            "feature alpha dropout", p, x, fires=train, shape=shape, scale=1.0
+        )
         return x if drawn is None else self._towards_saturation(x, drawn, p, func)
 
     def _native_dropout(
@@ -262,7 +300,9 @@ class Pass:
         out = self._times(x, drawn)
         kept = drawn.noise.ne(0)
         if drawn.layout is not None and drawn.layout.factor > 1:
-            raise UnsupportedModelError("native_dropout on a folded batch is not supported.")
+            raise UnsupportedModelError(
+                "native_dropout on a folded batch is not supported."
+            )
         return out, kept.expand(x.shape)
 
     def _times(self, x: Tensor, drawn: Drawn, func: OpOverload | None = None) -> Tensor:
@@ -290,7 +330,11 @@ class Pass:
         shift = run(_aten.add.Tensor, shift, saturation * a * rate)
         scale = run(_aten.mul.Tensor, noise, a)
         rows = None if layout is None else x.shape[layout.axis] // layout.factor
-        split = x if rows is None else run(_aten.reshape.default, x, layout.split(x.shape, rows))  # type: ignore[union-attr]
+        split = (
+            x
+            if rows is None
+            else run(_aten.reshape.default, x, layout.split(x.shape, rows))
+        )  # type: ignore[union-attr]
         out = run(_aten.add.Tensor, run(_aten.mul.Tensor, split, scale), shift)
         out = run(_aten.reshape.default, out, x.shape)
         if func._schema.name.endswith("_"):
@@ -353,7 +397,9 @@ class Pass:
             return None
         steps = torch.repeat_interleave(torch.arange(len(batch_sizes)), batch_sizes)
         if rows > 1:
-            steps = steps * rows + torch.cat([torch.arange(int(n)) for n in batch_sizes])
+            steps = steps * rows + torch.cat(
+                [torch.arange(int(n)) for n in batch_sizes]
+            )
         run = self.recorder.run
         by_step = run(_aten.reshape.default, drawn.noise, (-1, x.shape[1]))
         return run(_aten.index_select.default, by_step, 0, steps.to(x.device))  # type: ignore[no-any-return]
@@ -374,7 +420,9 @@ class Pass:
     ) -> Tensor:
         return self.values("bernoulli", Mask(p), x, rate=1.0 - p)
 
-    def _bernoulli(self, func: OpOverload, p: Tensor, *, generator: Any = None) -> Tensor:
+    def _bernoulli(
+        self, func: OpOverload, p: Tensor, *, generator: Any = None
+    ) -> Tensor:
         uniform = self.values("bernoulli", Uniform(), p)
         below = self.recorder.run(_aten.lt.Tensor, uniform, p)
         return self.recorder.run(_aten._to_copy.default, below, dtype=p.dtype)  # type: ignore[no-any-return]
@@ -384,7 +432,9 @@ class Pass:
     ) -> Tensor:
         with self.recorder:
             expanded = p.to(x.device).expand(x.shape)
-        return self.recorder.run(_aten.copy_.default, x, self._bernoulli(func, expanded))  # type: ignore[no-any-return]
+        return self.recorder.run(
+            _aten.copy_.default, x, self._bernoulli(func, expanded)
+        )  # type: ignore[no-any-return]
 
     def _uniform_(
         self, func: OpOverload, x: Tensor, low: float = 0.0, high: float = 1.0, **_: Any
@@ -401,13 +451,68 @@ class Pass:
     ) -> Tensor:
         return self._fill(x, "exponential", Exponential(rate))
 
+    def _normal_of_size(
+        self,
+        func: OpOverload,
+        mean: float,
+        std: float,
+        size: Sequence[int],
+        **options: Any,
+    ) -> Tensor:
+        return self.values("normal", Normal(mean, std), _empty(size, options))
+
+    def _normal(
+        self, func: OpOverload, mean: Any, std: Any = 1.0, *, generator: Any = None
+    ) -> Tensor:
+        shapes = [t.shape for t in (mean, std) if isinstance(t, Tensor)]
+        like = mean if isinstance(mean, Tensor) else std
+        noise = self.values(
+            "normal", Normal(), like.new_empty(torch.broadcast_shapes(*shapes))
+        )
+        with self.recorder:
+            return mean + std * noise  # type: ignore[no-any-return]
+
+    def _rrelu(
+        self,
+        func: OpOverload,
+        x: Tensor,
+        lower: float = 1 / 8,
+        upper: float = 1 / 3,
+        training: bool = False,
+        generator: Any = None,
+    ) -> Tensor:
+        """Random leaky ReLU: a site whatever its flag says, as dropout is."""
+        slope = self.values(
+            "random leaky relu", Uniform(lower, upper), x, fires=training
+        )
+        with self.recorder:
+            out = torch.where(x >= 0, x, x * slope)
+            return x.copy_(out) if func._schema.name.endswith("_") else out
+
+    def _rrelu_with_noise(
+        self,
+        func: OpOverload,
+        x: Tensor,
+        noise: Tensor,
+        lower: float = 1 / 8,
+        upper: float = 1 / 3,
+        training: bool = False,
+        generator: Any = None,
+    ) -> Tensor:
+        slope = self.values("random leaky relu", Uniform(lower, upper), x)
+        with self.recorder:
+            noise.copy_(torch.where(x >= 0, 1.0, slope))
+            return x * noise
+
     def _rand_like(self, func: OpOverload, x: Tensor, **options: Any) -> Tensor:
         return self.values("uniform", Uniform(), _empty_like(x, options))
 
     def _randn_like(self, func: OpOverload, x: Tensor, **options: Any) -> Tensor:
         return self.values("normal", Normal(), _empty_like(x, options))
 
-    def _randint_like(self, func: OpOverload, x: Tensor, *bounds: int, **options: Any) -> Tensor:
+    def _randint_like(
+        self, func: OpOverload, x: Tensor, *bounds: int, **options: Any
+    ) -> Tensor:
         law = Integers(*(bounds if len(bounds) == 2 else (0, *bounds)))
         return self.values("integers", law, _empty_like(x, options))
 
@@ -417,7 +522,9 @@ class Pass:
     def _randn(self, func: OpOverload, size: Sequence[int], **options: Any) -> Tensor:
         return self.values("normal", Normal(), _empty(size, options))
 
-    def _randint(self, func: OpOverload, *bounds_and_size: Any, **options: Any) -> Tensor:
+    def _randint(
+        self, func: OpOverload, *bounds_and_size: Any, **options: Any
+    ) -> Tensor:
         *bounds, size = bounds_and_size
         law = Integers(*(bounds if len(bounds) == 2 else (0, *bounds)))
         options["dtype"] = options.get("dtype") or torch.int64
@@ -434,7 +541,9 @@ class Pass:
         like = next((a for a in args if isinstance(a, Tensor)), torch.empty(0))
         site = self._site(name, 0.0, like, like.shape, fires=True, draws_anyway=True)
         generator = torch.Generator(like.device)
-        generator.manual_seed(stream_key(self.omega.seed, f"{site.name}@{self.omega.draw}") >> 1)
+        generator.manual_seed(
+            stream_key(self.omega.seed, f"{site.name}@{self.omega.draw}") >> 1
+        )
         self.recorder.escape = f"{func} draws from a generator of its own"
         kwargs["generator"] = generator
         return self.recorder.run(func, *args, **kwargs)

@@ -19,7 +19,7 @@ only not one function for all.
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -156,7 +156,9 @@ class _Prober:
         except Exception as error:  # the model cannot run so few rows
             glance = self._glance_with_flags(self._batch)
             self._note = _UNPROBED.format(name=self._name, error=_first_line(error))
-            return Plan(self._switches, glance.sites, {}, rows_mix=True, note=self._note)
+            return Plan(
+                self._switches, glance.sites, {}, rows_mix=True, note=self._note
+            )
         layouts = {
             name: layout
             for name, tensor in glance.tensors.items()
@@ -166,7 +168,9 @@ class _Prober:
         if mix:
             self._note = _MIXED_ROWS.format(name=self._name, axis=self._batch.axis)
             layouts = {}
-        return Plan(self._switches, glance.sites, layouts, rows_mix=mix, note=self._note)
+        return Plan(
+            self._switches, glance.sites, layouts, rows_mix=mix, note=self._note
+        )
 
     @property
     def _name(self) -> str:
@@ -186,13 +190,10 @@ class _Prober:
                 self._switches = replace(self._switches, above_autograd=True)
                 evaluated = self._glance(batch, self._switches)
             trained = self._all_on(batch)
-        hidden = [s for s in trained if s.name not in evaluated.names] if trained else []
-        glance = evaluated
-        if hidden or host_used[0]:
-            glance = self._switch_on(batch, evaluated, hidden)
         if host_used[0]:
             self._switches = replace(self._switches, host_generators=True)
-        return glance
+        wanted = _wanted(evaluated, trained)
+        return self._switch_on(batch, evaluated, wanted) if wanted else evaluated
 
     def _all_on(self, batch: Batch) -> tuple[SiteCall, ...]:
         """The sites of a pass with all flags on; none if the model cannot do that."""
@@ -205,20 +206,23 @@ class _Prober:
             return ()
 
     def _switch_on(
-        self, batch: Batch, evaluated: _Glance, hidden: Sequence[SiteCall]
+        self, batch: Batch, evaluated: _Glance, wanted: Sequence[SiteCall]
     ) -> _Glance:
-        wanted = {s.name for s in hidden if s.occurrence >= 0}
-        owners = frozenset(s.path for s in hidden)
-        best = evaluated
-        for on in (owners, owners | _ancestors(owners)):
-            switches = replace(self._switches, on=on)
+        """Switch on owners, then one more level of their parents at a time.
+
+        A step is kept if the model still returns what it does in evaluation.
+        """
+        names = {site.name for site in wanted}
+        best, on = evaluated, frozenset[str]()
+        for level in _levels(frozenset(site.path for site in wanted)):
+            switches = replace(self._switches, on=on | level)
             glance = self._glance(batch, switches)
             if glance.returns_like(evaluated) and glance.names >= best.names:
-                best, self._switches = glance, switches
-            if wanted <= best.names:
+                best, on, self._switches = glance, on | level, switches
+            if names <= best.names:
                 return best
-        unreached = sorted(wanted - best.names)
-        self._note = _UNREACHED.format(name=self._name, paths=", ".join(unreached))
+        unreached = ", ".join(sorted(names - best.names))
+        self._note = _UNREACHED.format(name=self._name, paths=unreached)
         return best
 
     def _moves_with_rows(self, small: Any, turned: Any) -> bool:
@@ -240,7 +244,9 @@ def find_layout(two: Tensor | None, three: Tensor | None) -> Layout | None:
         return None
     axis = grown[0]
     factor = two.shape[axis] // 2
-    if two.is_meta:  # a shape without content: rows folded with something are anyone's guess
+    if (
+        two.is_meta
+    ):  # a shape without content: rows folded with something are anyone's guess
         return Layout(axis) if factor == 1 else None
     candidates = [Layout(axis, factor)]
     if factor > 1:
@@ -256,7 +262,9 @@ def _moves(two: Tensor, three: Tensor, layout: Layout) -> bool:
     if not two.is_floating_point():
         return torch.equal(expected, right)
     tolerance = max(1e-4, torch.finfo(two.dtype).eps ** 0.5)
-    scale = float(expected.abs().nan_to_num(posinf=0.0).max()) if expected.numel() else 0.0
+    scale = (
+        float(expected.abs().nan_to_num(posinf=0.0).max()) if expected.numel() else 0.0
+    )
     return torch.allclose(
         right, expected, rtol=tolerance, atol=tolerance * scale, equal_nan=True
     )
@@ -268,15 +276,31 @@ def _shape_of(output: Any) -> Any:
     return str(structure), shapes
 
 
-def _ancestors(paths: frozenset[str]) -> frozenset[str]:
-    found = {""}
-    for path in paths:
-        parts = path.split(".")
-        found |= {".".join(parts[:i]) for i in range(1, len(parts))}
-    return frozenset(found)
+def _wanted(evaluated: _Glance, trained: Sequence[SiteCall]) -> list[SiteCall]:
+    """Sites whose owners may have to be in training mode for them to count.
+
+    These are the ones that evaluation does not reach, and random operations other than
+    dropout: they may be drawn in evaluation, too, and not used.
+    """
+    return [
+        site
+        for site in trained
+        if site.occurrence >= 0
+        and (site.name not in evaluated.names or not site.is_mask)
+    ]
+
+
+def _levels(owners: frozenset[str]) -> Iterator[frozenset[str]]:
+    """The owners, then their parents, and so on up to the model itself."""
+    level = owners
+    while level:
+        yield level
+        level = frozenset(_parent(path) for path in level if path)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition(".")[0]
 
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".split("\n", 1)[0]
-
-

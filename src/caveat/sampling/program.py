@@ -74,7 +74,9 @@ class _Writer:
         outputs = [f"v{r.number}," for r in tape.outputs if isinstance(r, Ref)]
         yield f"    return ({' '.join(outputs)})"
 
-    def _unpack(self, name: str, numbers: Sequence[int] | dict[int, Any]) -> Iterator[str]:
+    def _unpack(
+        self, name: str, numbers: Sequence[int] | dict[int, Any]
+    ) -> Iterator[str]:
         if numbers:
             yield f"    {' '.join(f'v{n},' for n in numbers)} = {name}"
 
@@ -126,5 +128,3 @@ class _Writer:
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> CodeType:
     return compile(source, "<caveat replay>", "exec")
-
-

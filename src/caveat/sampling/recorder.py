@@ -22,7 +22,7 @@ views, ``out=``, item assignment):
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -100,7 +100,9 @@ class Recorder(TorchDispatchMode):
         """Run one operation, and record it if it depends on noise."""
         if self._private:
             args = self._without_outside(args)
-            kwargs = dict(zip(kwargs, self._without_outside(kwargs.values()), strict=True))
+            kwargs = dict(
+                zip(kwargs, self._without_outside(kwargs.values()), strict=True)
+            )
         info = _info(func)
         if info.written:
             return self._run_write(func, info, args, kwargs)
@@ -128,12 +130,15 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        kwargs = kwargs or {}
+        # Scripted code reaches us with the guard still in force; it is not meant for us.
+        with torch._C.DisableTorchFunction():
+            return self._dispatch(func, args, kwargs or {})
+
+    def _dispatch(self, func: OpOverload, args: Any, kwargs: dict[str, Any]) -> Any:
         rule = self._rules.get(func)
         if rule is not None:
             return rule(func, *args, **kwargs)
-        info = _info(func)
-        if info.take_apart:
+        if _info(func).take_apart:
             with self:
                 return func.decompose(*args, **kwargs)
         return self.run(func, *args, **kwargs)
@@ -153,7 +158,8 @@ class Recorder(TorchDispatchMode):
         # number.
         refs, keyword_refs = self._refs(args), self._keyword_refs(kwargs)
         numbers = tuple(
-            self._number_result(t) if self._depends(t, inputs) else None for t in results
+            self._number_result(t) if self._depends(t, inputs) else None
+            for t in results
         )
         self.tape.ops.append(Op(func, refs, keyword_refs, numbers, unpack))
 
@@ -175,7 +181,9 @@ class Recorder(TorchDispatchMode):
     def _decides_shape(self, func: OpOverload, args: Any) -> bool:
         if func is not _aten.index.Tensor:
             return True
-        masks = (t for t in args[1] if t is not None and t.dtype in (torch.bool, torch.uint8))
+        masks = (
+            t for t in args[1] if t is not None and t.dtype in (torch.bool, torch.uint8)
+        )
         return any(self.is_noisy(mask) for mask in masks)
 
     def _number_result(self, tensor: Tensor) -> int:
@@ -198,7 +206,11 @@ class Recorder(TorchDispatchMode):
     def _ref(self, argument: Any) -> Any:
         if isinstance(argument, Tensor):
             noisy = self._noisy.get(_storage(argument))
-            return Ref(self._constant(argument) if noisy is None else self._noisy_number(argument, noisy))
+            return Ref(
+                self._constant(argument)
+                if noisy is None
+                else self._noisy_number(argument, noisy)
+            )
         if isinstance(argument, list | tuple):
             return type(argument)(map(self._ref, argument))
         return argument
@@ -223,7 +235,9 @@ class Recorder(TorchDispatchMode):
 
     # ------------------------------------------------------------ writing
 
-    def _run_write(self, func: OpOverload, info: "_Info", args: Any, kwargs: Any) -> Any:
+    def _run_write(
+        self, func: OpOverload, info: "_Info", args: Any, kwargs: Any
+    ) -> Any:
         returned = {}
         for name in info.written:
             target = args[name] if isinstance(name, int) else kwargs.get(name)
@@ -273,10 +287,17 @@ class Recorder(TorchDispatchMode):
         self._noisy[_storage(target)] = _NoisyStorage(_weak(target), base, group)
 
     def _write_down_write(
-        self, func: OpOverload, args: Any, kwargs: Any, result: Any, targets: list[Tensor]
+        self,
+        func: OpOverload,
+        args: Any,
+        kwargs: Any,
+        result: Any,
+        targets: list[Tensor],
     ) -> None:
         if not any(map(self.is_noisy, targets)):
-            self._note_fresh(result, {_storage(t) for t in _tensors((*args, *kwargs.values()))})
+            self._note_fresh(
+                result, {_storage(t) for t in _tensors((*args, *kwargs.values()))}
+            )
             return
         refs, keyword_refs = self._refs(args), self._keyword_refs(kwargs)
         written = tuple(self._ref(t).number for t in targets)
@@ -284,7 +305,8 @@ class Recorder(TorchDispatchMode):
         results = result if unpack else (result,)
         ids = set(map(id, targets))
         numbers = tuple(
-            None if t is None or id(t) in ids else self._number_result(t) for t in results
+            None if t is None or id(t) in ids else self._number_result(t)
+            for t in results
         )
         self.tape.ops.append(Op(func, refs, keyword_refs, numbers, unpack, written))
 
@@ -344,7 +366,7 @@ class _Info:
     metadata: bool
 
 
-@lru_cache(maxsize=None)
+@cache
 def _info(func: OpOverload) -> _Info:
     name = func._schema.name.removeprefix("aten::")
     written: list[int | str] = []
@@ -353,7 +375,9 @@ def _info(func: OpOverload) -> _Info:
             written.append(argument.name if argument.kwarg_only else position)
     return _Info(
         written=tuple(written),
-        take_apart=name not in WHOLE and name not in _METADATA and func._can_decompose(),
+        take_apart=name not in WHOLE
+        and name not in _METADATA
+        and func._can_decompose(),
         dynamic_shape=torch.Tag.dynamic_output_shape in func.tags,
         metadata=name in _METADATA,
     )

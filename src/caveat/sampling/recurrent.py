@@ -42,14 +42,18 @@ def layer_by_layer(func: Any, args: Sequence[Any], drop: DropBetween) -> Any:
         mine = list(params[layer * per_layer : (layer + 1) * per_layer])
         start = _state_of_layer(hx, layer, directions)
         head = [x, batch_sizes, start] if packed else [x, start]
-        x, *state = func(*head, mine, has_biases, 1, 0.0, False, bidirectional, *batch_first)
+        x, *state = func(
+            *head, mine, has_biases, 1, 0.0, False, bidirectional, *batch_first
+        )
         states.append(tuple(state))
     return (x, *(torch.cat(parts) for parts in zip(*states, strict=True)))
 
 
 def _options(args: Sequence[Any]) -> tuple[Any, bool, int, float, bool, bool]:
     first = 3 if isinstance(args[3], list | tuple) else 2
-    params, has_biases, num_layers, dropout, train, bidirectional = args[first : first + 6]
+    params, has_biases, num_layers, dropout, train, bidirectional = args[
+        first : first + 6
+    ]
     return params, has_biases, num_layers, dropout, train, bidirectional
 
 

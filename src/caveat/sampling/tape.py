@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 
-
 class Source(Protocol):
     """Where the values of a noise come from."""
 
@@ -115,7 +114,9 @@ class Tape:
         live = {self.values[r.number].group for r in self.outputs if isinstance(r, Ref)}
         kept: list[Op] = []
         for op in reversed(self.ops):
-            made = {self.values[n].group for n in (*op.results, *op.writes) if n is not None}
+            made = {
+                self.values[n].group for n in (*op.results, *op.writes) if n is not None
+            }
             if live & made:
                 live |= {self.values[n].group for n in op.reads()}
                 kept.append(op)

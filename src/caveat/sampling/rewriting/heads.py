@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 
 from caveat.sampling.noise import NoiseSpec
-from caveat.sampling.rewriting.uses import Uses, linear_arguments, masked, over_last_axis
+from caveat.sampling.rewriting.uses import (
+    Uses,
+    linear_arguments,
+    masked,
+    over_last_axis,
+)
 from caveat.sampling.tape import Tape
 
 _MAX_RESULT = 1 << 16  # numbers a draw; beyond, one draw at a time is faster
@@ -39,8 +44,12 @@ class HeadSpec:
         x = self.x.reshape(-1, self.x.shape[-1])
         shape = (len(draws), *self.x.shape[:-1], self.weight.shape[0])
         if len(x) <= len(self.weight):
-            return torch.nn.functional.linear(x * masks, self.weight, self.bias).view(shape)
-        weights = (self.weight * masks).flatten(0, 1)  # shape: (draws * outputs, features)
+            return torch.nn.functional.linear(x * masks, self.weight, self.bias).view(
+                shape
+            )
+        weights = (self.weight * masks).flatten(
+            0, 1
+        )  # shape: (draws * outputs, features)
         out = torch.mm(x, weights.t()).view(len(x), len(draws), -1)
         if self.bias is not None:
             out += self.bias
@@ -52,7 +61,11 @@ def hoist_heads(tape: Tape) -> None:
     uses = Uses(tape)
     for op in tape.ops:
         found = masked(op, tape)
-        if found is None or found[0] not in tape.constants or not over_last_axis(found[2]):
+        if (
+            found is None
+            or found[0] not in tape.constants
+            or not over_last_axis(found[2])
+        ):
             continue
         layer = uses.only_consumer(op.result)
         linear = None if layer is None else linear_arguments(layer, tape)

@@ -1,6 +1,6 @@
 """In-place operations: out of the way first, back in where they save memory traffic."""
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -60,7 +60,9 @@ def _swap_if_better(op: Op, uses: Uses, last: dict[int, Op]) -> None:
         return
     left, right = op.args
     if isinstance(left, Ref) and isinstance(right, Ref) and left != right:
-        dying = [uses.is_private(r.number) and last[r.number] is op for r in (left, right)]
+        dying = [
+            uses.is_private(r.number) and last[r.number] is op for r in (left, right)
+        ]
         if dying == [False, True]:
             op.args = (right, left)
 
@@ -118,12 +120,12 @@ def _functional(op: Op, tape: Tape, renamed: dict[int, int]) -> Op | None:
     return Op(func, args, op.kwargs, (number,))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _functional_version(func: Any) -> Any:
     return _sibling(func, func._schema.name.removeprefix("aten::").removesuffix("_"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _in_place_version(func: Any) -> Any:
     schema = getattr(func, "_schema", None)
     return None if schema is None else _sibling(func, schema.name[6:] + "_")

@@ -9,7 +9,12 @@ import math
 
 import torch
 
-from caveat.sampling.rewriting.uses import Uses, linear_arguments, masked, over_last_axis
+from caveat.sampling.rewriting.uses import (
+    Uses,
+    linear_arguments,
+    masked,
+    over_last_axis,
+)
 from caveat.sampling.tape import Op, Ref, Tape
 
 _aten = torch.ops.aten

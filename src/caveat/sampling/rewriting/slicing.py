@@ -12,7 +12,12 @@ import torch
 from torch import Tensor
 
 from caveat.sampling.rewriting.in_place import ELEMENTWISE
-from caveat.sampling.rewriting.uses import Uses, linear_arguments, masked, over_last_axis
+from caveat.sampling.rewriting.uses import (
+    Uses,
+    linear_arguments,
+    masked,
+    over_last_axis,
+)
 from caveat.sampling.tape import Op, Ref, Tape
 
 _aten = torch.ops.aten
@@ -47,7 +52,9 @@ def slice_units(tape: Tape) -> None:
         first, second, scale = found
         x, mask, _ = masked(op, tape) or (0, 0, None)
         kept = tape.new_number((-1,), torch.int64)
-        before.setdefault(id(first), []).append(Op(kept_units, (Ref(mask),), {}, (kept,)))
+        before.setdefault(id(first), []).append(
+            Op(kept_units, (Ref(mask),), {}, (kept,))
+        )
         sliced.setdefault(id(first), _Sliced()).outputs = kept
         sliced.setdefault(id(second), _Sliced()).inputs = kept
         _scale_weight(tape, second, scale)
@@ -113,7 +120,10 @@ def _rebuilt(
             continue  # the mask itself
         if id(op) in sliced:
             ops += _select(tape, op, sliced[id(op)])
-            op.args = (Ref(skipped.get(op.args[0].number, op.args[0].number)), *op.args[1:])
+            op.args = (
+                Ref(skipped.get(op.args[0].number, op.args[0].number)),
+                *op.args[1:],
+            )
         ops.append(op)
     return ops
 
