@@ -62,7 +62,7 @@ class Sampler:
         for on in (plan.switches.on, owners):
             switches = replace(plan.switches, on=on, above_autograd=True)
             output, run = run_pass(self.model, batch, omega, switches, record=False)
-            if _names(run) >= plan.names:
+            if run.names >= plan.names:
                 break
         return output
 
@@ -89,7 +89,7 @@ class Session:
         self._plan = plan
         self._first = 0
         output, run = self._run(0, record=True)
-        if _names(run) != plan.names:  # the model has changed since it was probed
+        if run.names != plan.names:  # the model has changed since it was probed
             self._plan = plan_for(sampler.model, batch, afresh=True)
             output, run = self._run(0, record=True)
         leaves, self.structure = pytree.tree_flatten(output)
@@ -172,17 +172,13 @@ class _Replay:
 
 def require_sites(model: nn.Module, sites: tuple[SiteCall, ...]) -> None:
     """Raise if nothing would be random."""
-    if any(site.occurrence >= 0 for site in sites):
+    if any(site.draws for site in sites):
         return
     rates = ""
     if sites:
         paths = ", ".join(sorted({site.path or "(the model)" for site in sites})[:6])
         rates = _ALL_ZERO.format(n=len(sites), paths=paths)
     raise NoStochasticSiteError(_NO_SITE.format(name=type(model).__name__, rates=rates))
-
-
-def _names(run: Pass) -> frozenset[str]:
-    return frozenset(site.name for site in run.sites if site.occurrence >= 0)
 
 
 def _close(left: Tensor, right: Tensor) -> bool:

@@ -23,9 +23,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from caveat.sampling.attention import attention
 from caveat.sampling.passes import Pass
-from caveat.sampling.recurrent import is_recurrent, layer_by_layer
+from caveat.sampling.rules.attention import attention
+from caveat.sampling.rules.recurrent import (
+    drops_between_layers,
+    layer_by_layer,
+    mask_between_layers,
+)
 
 
 class AutogradInside(BaseException):
@@ -113,7 +117,7 @@ class Guard(TorchFunctionMode):
         if func in _FUSED_DROPOUTS:
             x, p, _ = (*args, *kwargs.values())
             return func(x, p, True)
-        if func in _RECURRENT and is_recurrent(func, args):
+        if func in _RECURRENT and drops_between_layers(args):
             return layer_by_layer(func, args, self._drop_between_layers)
         if func is F.scaled_dot_product_attention:
             return self._attention(func, args, kwargs)
@@ -122,7 +126,7 @@ class Guard(TorchFunctionMode):
     def _drop_between_layers(
         self, x: Tensor, rate: float, fires: bool, batch_sizes: Tensor | None
     ) -> Tensor:
-        mask = self._pass.mask_between_layers(x, rate, fires, batch_sizes)
+        mask = mask_between_layers(self._pass, x, rate, fires, batch_sizes)
         return x if mask is None else x * mask
 
     def _attention(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

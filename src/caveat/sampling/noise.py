@@ -28,6 +28,10 @@ class Layout:
     factor: int = 1
     rows_first: bool = True
 
+    def fits(self, shape: Sequence[int], rows: int) -> bool:
+        """Whether a tensor of this shape can hold ``rows`` rows in this layout."""
+        return self.axis < len(shape) and shape[self.axis] == rows * self.factor
+
     def split(self, shape: Sequence[int], rows: int) -> tuple[int, ...]:
         """``shape`` with the folded axis taken apart."""
         if self.factor == 1:

@@ -79,7 +79,7 @@ class Plan:
     @property
     def names(self) -> frozenset[str]:
         """Names of the sites that draw."""
-        return frozenset(s.name for s in self.sites if s.occurrence >= 0)
+        return frozenset(s.name for s in self.sites if s.draws)
 
 
 _plans: "WeakKeyDictionary[nn.Module, dict[Any, Plan]]" = WeakKeyDictionary()
@@ -131,7 +131,7 @@ class _Glance:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(s.name for s in self.sites if s.occurrence >= 0)
+        return frozenset(s.name for s in self.sites if s.draws)
 
     def returns_like(self, other: "_Glance") -> bool:
         return _shape_of(self.output) == _shape_of(other.output)
@@ -285,8 +285,7 @@ def _wanted(evaluated: _Glance, trained: Sequence[SiteCall]) -> list[SiteCall]:
     return [
         site
         for site in trained
-        if site.occurrence >= 0
-        and (site.name not in evaluated.names or not site.is_mask)
+        if site.draws and (site.name not in evaluated.names or not site.is_mask)
     ]
 
 

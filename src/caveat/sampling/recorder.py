@@ -35,7 +35,6 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from caveat.sampling.noise import NoiseSpec
 from caveat.sampling.tape import Op, Ref, Tape
 
-Rule = Callable[..., Any]
 _aten = torch.ops.aten
 
 # Composite operations that are recorded whole. They neither draw, nor write, nor let
@@ -74,11 +73,11 @@ class Recorder(TorchDispatchMode):
         another draw may take another path: then every draw runs the model.
     """
 
-    def __init__(self, rules: dict[OpOverload, Rule], *, record: bool) -> None:
+    def __init__(self, rule_for: Callable[[OpOverload], Any], *, record: bool) -> None:
         super().__init__()
         self.tape = Tape()
         self.escape: str | None = None
-        self._rules = rules
+        self._rule_for = rule_for
         self._record = record
         self._fresh: dict[int, StorageWeakRef] = {}  # storages made in this pass
         self._noisy: dict[int, _NoisyStorage] = {}
@@ -135,7 +134,7 @@ class Recorder(TorchDispatchMode):
             return self._dispatch(func, args, kwargs or {})
 
     def _dispatch(self, func: OpOverload, args: Any, kwargs: dict[str, Any]) -> Any:
-        rule = self._rules.get(func)
+        rule = self._rule_for(func)
         if rule is not None:
             return rule(func, *args, **kwargs)
         if _info(func).take_apart:

@@ -13,6 +13,7 @@ from caveat.sampling.host import seeded_host_generators
 from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import Omega, Pass
 from caveat.sampling.registry import registered
+from caveat.sampling.rules import rule_for
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def run_pass(
     copy.switch_on(switches.on & copy.modules.keys())
     if not switches.plain:
         _switch_registered(copy)
-    run = Pass(copy.stack, omega, record=record)
+    run = Pass(copy.stack, omega, rule_for, record=record)
     above = switches.above_autograd
     args, kwargs = batch.arguments
     with ExitStack() as stack:

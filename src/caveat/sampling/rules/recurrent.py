@@ -10,12 +10,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
+
+from caveat.sampling.passes import Pass
+
+_aten = torch.ops.aten
 
 # (x, rate, fires in eval, batch sizes of a packed sequence) -> x with dropout
 DropBetween = Callable[[Tensor, float, bool, Tensor | None], Tensor]
 
 
-def is_recurrent(func: Any, args: Sequence[Any]) -> bool:
+def drops_between_layers(args: Sequence[Any]) -> bool:
     """Whether these arguments ask for dropout between layers."""
     _, num_layers, dropout = _options(args)[1:4]
     return bool(num_layers > 1 and dropout > 0.0)
@@ -62,3 +67,43 @@ def _state_of_layer(hx: Any, layer: int, directions: int) -> Any:
     if isinstance(hx, list | tuple):
         return [state[part] for state in hx]
     return hx[part]
+
+
+def mask_between_layers(
+    run: Pass, x: Tensor, rate: float, fires: bool, batch_sizes: Tensor | None
+) -> Tensor | None:
+    """The mask between two recurrent layers, to be multiplied with ``x``."""
+    kind = "recurrent dropout"
+    if batch_sizes is None:
+        drawn = run.mask(kind, rate, x, fires=fires)
+        return None if drawn is None else drawn.noise
+    # The rows of a packed sequence are (step, row) pairs: address them as such.
+    steps, rows = len(batch_sizes), 1 if run.omega.shared else int(batch_sizes[0])
+    shape = (steps, rows, x.shape[1])
+    drawn = run.mask(kind, rate, x, fires=fires, shape=shape, has_rows=False)
+    if drawn is None:
+        return None
+    place = torch.repeat_interleave(torch.arange(steps), batch_sizes)
+    if rows > 1:
+        place = place * rows + torch.cat([torch.arange(int(n)) for n in batch_sizes])
+    with run.recorder:
+        return drawn.noise.flatten(0, 1).index_select(0, place.to(x.device))
+
+
+def _recurrent(run: Pass, func: OpOverload, *args: Any) -> Any:
+    if not drops_between_layers(args):
+        return run.recorder.run(func, *args)
+
+    def drop(x: Tensor, rate: float, fires: bool, batch_sizes: Tensor | None) -> Tensor:
+        mask = mask_between_layers(run, x, rate, fires, batch_sizes)
+        return x if mask is None else x * mask
+
+    with run.recorder:
+        return layer_by_layer(func, args, drop)
+
+
+RULES: dict[OpOverload, Callable[..., Any]] = {
+    overload: _recurrent
+    for packet in (_aten.lstm, _aten.gru, _aten.rnn_tanh, _aten.rnn_relu)
+    for overload in (packet.input, packet.data)
+}

@@ -6,17 +6,24 @@ inside a fused kernel, where no mask could be given to it.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
+
+from caveat.sampling.passes import Pass
+from caveat.sampling.rules.dropout import times
+
+_aten = torch.ops.aten
 
 
-def attention(
+def attention(  # noqa: PLR0913 (torch's own arguments)
     query: Tensor,  # shape: (..., heads, length, width)
     key: Tensor,  # shape: (..., heads, source, width)
     value: Tensor,
-    attn_mask: Tensor | None,
-    is_causal: bool,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
     *,
     drop: Callable[[Tensor], Tensor],
     look_at_mask: bool,
@@ -56,3 +63,33 @@ def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
         return mask
     bias = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
     return bias.masked_fill(mask.logical_not(), -math.inf)
+
+
+def _scaled_dot_product_attention(
+    run: Pass,
+    func: OpOverload,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    *causal: bool,
+    **options: Any,
+) -> Tensor:
+    if dropout_p == 0.0:
+        args = (query, key, value, attn_mask, dropout_p, *causal)
+        return run.recorder.run(func, *args, **options)
+
+    def drop(weights: Tensor) -> Tensor:
+        drawn = run.mask("attention dropout", dropout_p, weights, fires=True)
+        return weights if drawn is None else times(run, weights, drawn)
+
+    clean = attn_mask is not None and not run.recorder.is_noisy(attn_mask)
+    with run.recorder:
+        args = (query, key, value, attn_mask, *causal)
+        return attention(*args, drop=drop, look_at_mask=clean, **options)
+
+
+RULES: dict[OpOverload, Callable[..., Any]] = {
+    _aten.scaled_dot_product_attention.default: _scaled_dot_product_attention
+}

@@ -1,0 +1,233 @@
+"""Random operations other than dropout: stochastic depth, Gaussian noise, and so on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from caveat.errors import UnsupportedModelError
+from caveat.sampling.noise import Exponential, Integers, Law, Mask, Normal, Uniform
+from caveat.sampling.passes import Pass
+
+_aten = torch.ops.aten
+
+
+# ------------------------------------------------------------ filling a tensor
+
+
+def _fill(run: Pass, target: Tensor, kind: str, law: Law, rate: float = 0.0) -> Tensor:
+    values = run.values(kind, law, target, rate=rate)
+    return run.recorder.run(_aten.copy_.default, target, values)
+
+
+def _bernoulli_(
+    run: Pass, func: OpOverload, x: Tensor, p: float = 0.5, **_: Any
+) -> Tensor:
+    return _fill(run, x, "bernoulli", Mask(p), rate=1.0 - p)
+
+
+def _bernoulli_tensor_(
+    run: Pass, func: OpOverload, x: Tensor, p: Tensor, **_: Any
+) -> Tensor:
+    with run.recorder:
+        return x.copy_(_below(run, p.to(x.device).expand(x.shape)))
+
+
+def _uniform_(
+    run: Pass,
+    func: OpOverload,
+    x: Tensor,
+    low: float = 0.0,
+    high: float = 1.0,
+    **_: Any,
+) -> Tensor:
+    return _fill(run, x, "uniform", Uniform(low, high))
+
+
+def _normal_(
+    run: Pass,
+    func: OpOverload,
+    x: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    **_: Any,
+) -> Tensor:
+    return _fill(run, x, "normal", Normal(mean, std))
+
+
+def _exponential_(
+    run: Pass, func: OpOverload, x: Tensor, rate: float = 1.0, **_: Any
+) -> Tensor:
+    return _fill(run, x, "exponential", Exponential(rate))
+
+
+# ------------------------------------------------------------ new tensors
+
+
+def _bernoulli_p(
+    run: Pass, func: OpOverload, x: Tensor, p: float = 0.5, **_: Any
+) -> Tensor:
+    return run.values("bernoulli", Mask(p), x, rate=1.0 - p)
+
+
+def _bernoulli(run: Pass, func: OpOverload, p: Tensor, **_: Any) -> Tensor:
+    return _below(run, p)
+
+
+def _below(run: Pass, p: Tensor) -> Tensor:
+    """1 with probability p, element by element."""
+    uniform = run.values("bernoulli", Uniform(), p)
+    with run.recorder:
+        return (uniform < p).to(p.dtype)
+
+
+def _normal_of_size(
+    run: Pass,
+    func: OpOverload,
+    mean: float,
+    std: float,
+    size: Sequence[int],
+    **options: Any,
+) -> Tensor:
+    return run.values("normal", Normal(mean, std), _empty(size, options))
+
+
+def _normal(run: Pass, func: OpOverload, mean: Any, std: Any = 1.0, **_: Any) -> Tensor:
+    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    shape = torch.broadcast_shapes(*(t.shape for t in tensors))
+    standard = run.values("normal", Normal(), tensors[0].new_empty(shape))
+    with run.recorder:
+        return mean + std * standard
+
+
+def _rand_like(run: Pass, func: OpOverload, x: Tensor, **options: Any) -> Tensor:
+    return run.values("uniform", Uniform(), _empty_like(x, options))
+
+
+def _randn_like(run: Pass, func: OpOverload, x: Tensor, **options: Any) -> Tensor:
+    return run.values("normal", Normal(), _empty_like(x, options))
+
+
+def _randint_like(
+    run: Pass, func: OpOverload, x: Tensor, *bounds: int, **options: Any
+) -> Tensor:
+    return run.values("integers", _integers(bounds), _empty_like(x, options))
+
+
+def _rand(run: Pass, func: OpOverload, size: Sequence[int], **options: Any) -> Tensor:
+    return run.values("uniform", Uniform(), _empty(size, options))
+
+
+def _randn(run: Pass, func: OpOverload, size: Sequence[int], **options: Any) -> Tensor:
+    return run.values("normal", Normal(), _empty(size, options))
+
+
+def _randint(run: Pass, func: OpOverload, *arguments: Any, **options: Any) -> Tensor:
+    *bounds, size = arguments
+    options["dtype"] = options.get("dtype") or torch.int64
+    return run.values("integers", _integers(bounds), _empty(size, options))
+
+
+# ------------------------------------------------------------ random leaky ReLU
+
+
+def _rrelu(
+    run: Pass,
+    func: OpOverload,
+    x: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> Tensor:
+    """A site whatever its flag says, as dropout is."""
+    law = Uniform(lower, upper)
+    slope = run.values("random leaky relu", law, x, fires=training)
+    with run.recorder:
+        out = torch.where(x >= 0, x, x * slope)
+        return x.copy_(out) if func._schema.name.endswith("_") else out
+
+
+def _rrelu_with_noise(
+    run: Pass,
+    func: OpOverload,
+    x: Tensor,
+    noise: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    *_: Any,
+) -> Tensor:
+    slope = run.values("random leaky relu", Uniform(lower, upper), x)
+    with run.recorder:
+        noise.copy_(torch.where(x >= 0, 1.0, slope))
+        return x * noise
+
+
+# ------------------------------------------------------------ the rest
+
+
+def with_own_generator(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Any other random operation: a generator of its own, seeded by its address.
+
+    Its numbers have no address each, so it cannot be replayed.
+    """
+    if not any(a.name == "generator" for a in func._schema.arguments):
+        raise UnsupportedModelError(
+            f"{run.where} calls {func}, whose randomness cannot be controlled. "
+            f"Write it with torch.rand or torch.bernoulli, or keep it out of the model."
+        )
+    like = next((a for a in args if isinstance(a, Tensor)), torch.empty(0))
+    name = func._schema.name.removeprefix("aten::")
+    kwargs["generator"] = run.own_generator(name, like)
+    run.recorder.escape = f"{func} draws from a generator of its own"
+    return run.recorder.run(func, *args, **kwargs)
+
+
+def _integers(bounds: Sequence[int]) -> Integers:
+    return Integers(*bounds) if len(bounds) == 2 else Integers(0, *bounds)
+
+
+def _empty_like(x: Tensor, options: dict[str, Any]) -> Tensor:
+    dtype, device = options.get("dtype"), options.get("device")
+    return torch.empty(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def _empty(size: Sequence[int], options: dict[str, Any]) -> Tensor:
+    return torch.empty(size, dtype=options.get("dtype"), device=options.get("device"))
+
+
+def _overloads(
+    rules: dict[str, Callable[..., Any]],
+) -> dict[OpOverload, Callable[..., Any]]:
+    names = ("default", "generator", "low", "low_generator")
+    found = {}
+    for operation, rule in rules.items():
+        packet = getattr(_aten, operation)
+        for name in set(names) & set(packet.overloads()):
+            found[getattr(packet, name)] = rule
+    return found
+
+
+RULES: dict[OpOverload, Callable[..., Any]] = {
+    _aten.bernoulli_.float: _bernoulli_,
+    _aten.bernoulli_.Tensor: _bernoulli_tensor_,
+    _aten.bernoulli.default: _bernoulli,
+    _aten.bernoulli.p: _bernoulli_p,
+    _aten.uniform_.default: _uniform_,
+    _aten.normal_.default: _normal_,
+    _aten.exponential_.default: _exponential_,
+    _aten.normal.float_float: _normal_of_size,
+    _aten.normal.Tensor_float: _normal,
+    _aten.normal.float_Tensor: _normal,
+    _aten.normal.Tensor_Tensor: _normal,
+    _aten.rrelu.default: _rrelu,
+    _aten.rrelu_.default: _rrelu,
+    _aten.rrelu_with_noise.default: _rrelu_with_noise,
+    _aten.rand_like.default: _rand_like,
+    _aten.randn_like.default: _randn_like,
+    _aten.randint_like.default: _randint_like,
+    _aten.randint_like.low_dtype: _randint_like,
+    **_overloads({"rand": _rand, "randn": _randn, "randint": _randint}),
+}
