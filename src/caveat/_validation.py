@@ -46,9 +46,10 @@ def unit_interval(name: str, value: Any) -> float:
             f"{name} must be a number between 0 and 1. "
             f"Got {value!r} of type {type(value).__name__}."
         )
-    if not 0.0 < value < 1.0:
+    number = float(value)
+    if not 0.0 < number < 1.0:
         raise ParameterError(f"{name} must lie strictly between 0 and 1. Got {value}.")
-    return float(value)
+    return number
 
 
 def drop_rate(value: float, *, where: str) -> float:

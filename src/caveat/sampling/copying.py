@@ -100,7 +100,7 @@ class ModelCopy:
         return call
 
     def _copy_value(self, value: Any, path: str) -> Any:
-        """Containers anew, modules and what is bound to them as copies, the rest shared."""
+        """Containers anew, modules and what is bound to them copied, rest shared."""
         if isinstance(value, nn.Module):
             return self._copy_module(value, path)
         kind = type(value)
@@ -137,8 +137,8 @@ def original(module: nn.Module) -> nn.Module:
     """What a compiled module was compiled from; refuse what has no Python left."""
     if isinstance(module, torch.jit.ScriptModule):
         raise UnsupportedModelError(_SCRIPTED.format(name=type(module).__name__))
-    while type(module).__name__ == "OptimizedModule" and hasattr(module, "_orig_mod"):
-        module = module._orig_mod
+    while type(module).__name__ == "OptimizedModule":  # isinstance would import dynamo
+        module = module.get_submodule("_orig_mod")
     return module
 
 

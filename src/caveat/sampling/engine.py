@@ -31,9 +31,9 @@ If the model was exported or fused, pass it from before that step. If it was tra
 without dropout there is no distribution to recover: train it with dropout, or see
 docs/gotchas.md."""
 
-_UNUSED = """{name} draws noise, but none of it reaches its output, so all draws would be
-identical. caveat.inspect(model, x) lists where it is drawn; look for a result that is not
-used, or a detour through numpy."""
+_UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
+identical. caveat.inspect(model, x) lists where it is drawn; look for a result that is
+not used, or a detour through numpy."""
 
 _ALL_ZERO = "\nFound {n} dropout site(s), all with rate 0: {paths}."
 

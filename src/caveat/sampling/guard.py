@@ -9,7 +9,7 @@ A function mode sees the calls of the Python API before torch breaks them down. 
 - notices autograd in the middle of a forward, which cannot run below autograd;
 - keeps the fused paths of ``nn.TransformerEncoder`` off by being there at all.
 
-``above_autograd`` is for passes that run above autograd (:func:`caveat.sampling`), where
+``above_autograd`` is for passes that autograd follows (:func:`caveat.sampling`). There
 dropout in evaluation mode never reaches the dispatcher: its flag is set here, too.
 """
 
@@ -115,8 +115,8 @@ class Guard(TorchFunctionMode):
         if func in _DROPOUTS:
             return _with_flag(func, args, kwargs, _DROPOUTS[func], True)
         if func in _FUSED_DROPOUTS:
-            x, p, _ = (*args, *kwargs.values())
-            return func(x, p, True)
+            arguments = _bind(func, args, kwargs)
+            return func(arguments["input"], arguments["p"], True)
         if func in _RECURRENT and drops_between_layers(args):
             return layer_by_layer(func, args, self._drop_between_layers)
         if func is F.scaled_dot_product_attention:
@@ -166,7 +166,7 @@ _ATTENTION = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 
 def _bind(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
-    names = _ATTENTION if func is F.scaled_dot_product_attention else _names(func)
+    names = _builtin_names(func) or _names(func)
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 

@@ -26,7 +26,7 @@ def seeded_host_generators(seed: int, draw: int) -> Iterator[None]:
         try:
             key = stream_key(seed, f"host@{draw}")
             random.seed(key)
-            np.random.seed(key % 2**32)  # noqa: NPY002: the global generator is meant
+            np.random.seed(key % 2**32)  # noqa: NPY002
             yield
         finally:
             _restore(before)

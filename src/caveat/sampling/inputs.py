@@ -121,7 +121,7 @@ def batches_of(
     """The batches of a call: its arguments, split, or those of an iterable argument.
 
     A single positional argument that is neither a tensor nor an array nor a mapping,
-    but can be iterated (a ``DataLoader``, a list, a generator), gives one batch an item.
+    but can be iterated (``DataLoader``, list, generator), gives one batch an item.
     """
     if len(args) == 1 and not kwargs and _is_iterable_of_batches(args[0]):
         rows = 0
@@ -171,7 +171,7 @@ def check_model(model: Any) -> nn.Module:
         )
     if next(model.parameters(), None) is None and next(model.buffers(), None) is None:
         raise ParameterError(
-            f"{type(model).__name__} has no parameters, so there is nothing that training "
-            f"could have given a distribution. Pass the trained network itself."
+            f"{type(model).__name__} has no parameters, so training cannot have given "
+            f"it a distribution. Pass the trained network itself."
         )
     return model

@@ -23,8 +23,8 @@ from caveat.predictive import (
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.inputs import Batch, batches_of, check_model
 
-_NO_PRECISION = """regress needs precision=tau, the inverse variance of the noise in y (paper 001,
-eq. 12): the predictive variance is 1/tau plus the spread of the draws.
+_NO_PRECISION = """regress needs precision=tau, the inverse variance of the noise in y
+(paper 001, eq. 12): the predictive variance is 1/tau plus the spread of the draws.
 If the noise has standard deviation s in the units of y, pass precision=1/s**2."""
 
 _NO_OUTPUT = """The model returned {kind}, and it is not clear which tensor to read.
@@ -82,7 +82,7 @@ class MCDropout:
     --------
     >>> import torch, caveat
     >>> from torch import nn
-    >>> net = nn.Sequential(nn.Linear(1, 50), nn.ReLU(), nn.Dropout(0.1), nn.Linear(50, 1))
+    >>> net = nn.Sequential(nn.Linear(1, 9), nn.Dropout(0.1), nn.Linear(9, 1))
     >>> mc = caveat.MCDropout(net, seed=0)
     >>> predictive = mc.regress(torch.zeros(3, 1), n_draws=200, precision=4.0)
     >>> predictive.mean.shape, predictive.n_draws
@@ -359,7 +359,8 @@ class _Job:
             check.unit_interval("tolerance", self.tolerance)
         if self.output is not None and not callable(self.output):
             raise InputTypeError(
-                f"output must be a function of what the model returns. Got {self.output!r}."
+                f"output must be a function of what the model returns. "
+                f"Got {self.output!r}."
             )
 
     @property
@@ -404,8 +405,8 @@ class _Job:
             )
         if tensor.dim() == 0:
             raise ShapeError(
-                f"{self.method} needs an output of shape (batch, ...). Got a single number; "
-                f"pick a tensor with rows by output=."
+                f"{self.method} needs an output of shape (batch, ...). Got a single "
+                f"number; pick a tensor with rows by output=."
             )
         return tensor
 
@@ -444,7 +445,7 @@ def _require_tensor(leaves: list[Any]) -> None:
     if not any(isinstance(v, Tensor) for v in leaves):
         kinds = ", ".join(sorted({type(v).__name__ for v in leaves})) or "nothing"
         raise InputTypeError(
-            f"The model must return a tensor, or a structure that holds one. Got {kinds}."
+            f"The model must return a tensor or a structure with one. Got {kinds}."
         )
 
 
@@ -453,8 +454,8 @@ def _joined(parts: Sequence[Any]) -> Any:
         return parts[0]
     if parts[0].dim() < 2:
         raise ShapeError(
-            "The model returns a tensor without rows, which several batches cannot share. "
-            "Pass one batch, or use regress/classify with output=."
+            "The model returns a tensor without rows, which several batches cannot "
+            "share. Pass one batch, or use regress/classify with output=."
         )
     return torch.cat(list(parts), 1)
 
@@ -465,7 +466,7 @@ def _more(inputs: tuple[Any, ...], kwinputs: dict[str, Any]) -> bool:
 
 def _mixed(name: str, batch_size: int) -> str:
     return (
-        f"batch_size={batch_size} would change the predictions: the rows of {name} are not "
-        f"independent of each other on axis 0. Leave batch_size out, or, if another axis "
-        f"is the batch, say MCDropout(model, batch_dim=...)."
+        f"batch_size={batch_size} would change the predictions: the rows of {name} are "
+        f"not independent of each other on axis 0. Leave batch_size out, or if another "
+        f"axis is the batch, say MCDropout(model, batch_dim=...)."
     )

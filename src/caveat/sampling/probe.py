@@ -11,8 +11,8 @@ as the model still returns what it returns in evaluation).
 
 *Where are the rows of the batch?* A mask is shared by all rows, so it must be known
 which axis of each site's tensor they are on. Sizes alone would be guessing: a sequence
-may be as long as the batch is wide. So: run rows (a, b) and rows (b, a, a). The axis that
-grows from 2k to 3k, and whose content moves accordingly, carries the rows. If none
+may be as long as the batch is wide. So: run rows (a, b) and rows (b, a, a). The axis
+that grows from 2k to 3k, and whose content moves accordingly, carries the rows. If none
 does, every element gets noise of its own: still the right distribution for every row,
 only not one function for all.
 """
@@ -38,18 +38,18 @@ from caveat.sampling.passes import SiteCall
 from caveat.sampling.registry import registry_size
 from caveat.sampling.running import Switches, run_pass
 
-_MIXED_ROWS = """The rows of {name} are not independent of each other along axis {axis}: the
-output of a row changes with the rows beside it. Either another axis is the batch (say
+_MIXED_ROWS = """The rows of {name} are not independent of each other on axis {axis}:
+the output of a row changes with the rows beside it. Either another axis is the batch (say
 so: MCDropout(model, batch_dim=1)), or the model mixes rows. Every element gets a mask
 of its own, so each prediction is right, but a draw is not one function of x, and the
 numbers depend on the batch."""
 
-_UNPROBED = """{name} cannot be run on two or three rows ({error}), so it is not known where
-the rows lie inside it. Every element gets a mask of its own: each prediction is right,
-but a draw is not one function of x, and the numbers depend on the batch."""
+_UNPROBED = """{name} cannot be run on two or three rows ({error}), so it is not known
+where the rows lie inside it. Every element gets a mask of its own: each prediction is
+right, but a draw is not one function of x, and the numbers depend on the batch."""
 
-_UNREACHED = """{name} has dropout that only fires in training mode, where the model returns
-something else: {paths}. It is not part of the prediction and stays off."""
+_UNREACHED = """{name} has dropout that only fires in training mode, where the model
+returns something else: {paths}. It is not part of the prediction and stays off."""
 
 
 @dataclass(frozen=True)

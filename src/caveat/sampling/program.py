@@ -59,7 +59,7 @@ class _Writer:
         """The function (constants, noise) -> noisy outputs."""
         namespace = dict(self._pool)
         exec(_compiled(self.source), namespace)
-        return namespace["run"]  # type: ignore[no-any-return]
+        return namespace["run"]
 
     def _lines(self) -> Iterator[str]:
         tape = self._tape

@@ -74,7 +74,7 @@ class Recorder(TorchDispatchMode):
     """
 
     def __init__(self, rule_for: Callable[[OpOverload], Any], *, record: bool) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.tape = Tape()
         self.escape: str | None = None
         self._rule_for = rule_for
@@ -129,7 +129,7 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        # Scripted code reaches us with the guard still in force; it is not meant for us.
+        # Scripted code arrives with the guard still in force; it is not meant for us.
         with torch._C.DisableTorchFunction():
             return self._dispatch(func, args, kwargs or {})
 
@@ -278,7 +278,7 @@ class Recorder(TorchDispatchMode):
             self.tape.constants[number] = _same_place(old, pristine)
 
     def _start_from(self, pristine: Tensor, target: Tensor) -> None:
-        """From here on the storage of ``target`` is noisy; each draw copies it first."""
+        """Make the storage of ``target`` noisy; each draw starts with a copy of it."""
         group = len(self._noisy)
         base = self.tape.new_value(pristine, group)
         source = Ref(self._constant(pristine))
@@ -330,7 +330,7 @@ class Recorder(TorchDispatchMode):
         return _same_place(tensor, self._private[storage].copy)
 
     def _without_outside(self, arguments: Any) -> tuple[Any, ...]:
-        """``arguments`` with outside tensors that were written replaced by our copies."""
+        """``arguments``, with our copies for outside tensors that were written."""
         return tuple(map(self._replace_outside, arguments))
 
     def _replace_outside(self, argument: Any) -> Any:
@@ -407,7 +407,7 @@ def _weak(tensor: Tensor) -> StorageWeakRef:
 def _whole(tensor: Tensor) -> Tensor:
     """The whole storage of ``tensor``, in one dimension."""
     base = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    return base.set_(tensor.untyped_storage())  # type: ignore[call-overload,no-any-return]
+    return base.set_(tensor.untyped_storage())
 
 
 def _same_place(tensor: Tensor, base: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ def _set_training(module: nn.Module) -> None:
 
 
 def register_noise(
-    module_class: type[nn.Module],
+    module_class: Any,
     *,
     kind: str,
     rate: Callable[[Any], float],

@@ -41,7 +41,7 @@ class Switches:
 def run_pass(
     model: nn.Module, batch: Batch, omega: Omega, switches: Switches, *, record: bool
 ) -> tuple[Any, Pass]:
-    """Run ``model`` once with the noise of ``omega``; the model itself is not touched."""
+    """Run ``model`` once with the noise of ``omega``, without touching it."""
     copy = ModelCopy(model)
     copy.switch_on(switches.on & copy.modules.keys())
     if not switches.plain:

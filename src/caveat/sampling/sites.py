@@ -128,10 +128,10 @@ def inspect(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
     --------
     >>> import torch, caveat
     >>> from torch import nn
-    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 1))
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1), nn.Linear(8, 1))
     >>> sites = caveat.inspect(net, torch.zeros(5, 4))
     >>> [(site.path, site.rate, site.mask_shape) for site in sites]
-    [('2', 0.1, (1, 8))]
+    [('1', 0.1, (1, 8))]
     """
     model = check_model(model)
     batch = Batch.of(inputs, kwinputs, axis=0)
@@ -200,4 +200,4 @@ def _timed(
         total = time.perf_counter() - omega.start
         shares.append((omega.reached or omega.start) - omega.start)
         shares[-1] /= total
-    return [site for site in run.sites], median(shares)
+    return run.sites, median(shares)

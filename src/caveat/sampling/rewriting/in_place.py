@@ -13,10 +13,10 @@ _aten = torch.ops.aten
 # Element by element, result as large as the first argument.
 ELEMENTWISE = frozenset(
     """
-    abs acos add asin atan ceil celu clamp clamp_max clamp_min cos cosh div elu erf exp
-    expm1 floor gelu hardsigmoid hardswish hardtanh leaky_relu log log1p mish mul neg pow
-    reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin sinh softplus sqrt square
-    sub tan tanh threshold
+    abs acos add asin atan ceil celu clamp clamp_max clamp_min cos cosh div elu erf
+    exp expm1 floor gelu hardsigmoid hardswish hardtanh leaky_relu log log1p mish mul
+    neg pow reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin sinh softplus
+    sqrt square sub tan tanh threshold
     """.split()
 )
 

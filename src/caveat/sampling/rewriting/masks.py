@@ -33,6 +33,7 @@ def fold_masks(tape: Tape) -> None:
         x, mask, spec = found
         activations = math.prod(tape.values[x].shape)
         linear = linear_arguments(layer, tape)
+        shape: tuple[int, ...]
         if linear is not None and linear[0] == op.result and over_last_axis(spec):
             shape = (spec.shape[-1],)
         elif _is_plain_conv(layer, op.result, tape) and _over_channels(spec.shape):

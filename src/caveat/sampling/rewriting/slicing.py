@@ -83,7 +83,7 @@ def _sliceable(op: Op, tape: Tape, uses: Uses) -> tuple[Op, Op, float] | None:
 
 
 def _behind(number: int, user: Op, tape: Tape, uses: Uses) -> Op | None:
-    """The linear layer that makes ``number``, looking through elementwise operations."""
+    """The linear layer that makes ``number``, seen through elementwise operations."""
     while uses.only_consumer(number) is user:
         user = uses.producer[number]
         if linear_arguments(user, tape) is not None:

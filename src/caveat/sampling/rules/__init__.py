@@ -5,7 +5,7 @@ arguments. It may run other operations under the recorder (``with run.recorder:`
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ _RULES: dict[OpOverload, Callable[..., Any]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def rule_for(func: OpOverload) -> Callable[..., Any] | None:
     """The rule of an operation; None if it draws nothing."""
     rule = _RULES.get(func)

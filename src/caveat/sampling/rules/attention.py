@@ -77,8 +77,8 @@ def _scaled_dot_product_attention(
     **options: Any,
 ) -> Tensor:
     if dropout_p == 0.0:
-        args = (query, key, value, attn_mask, dropout_p, *causal)
-        return run.recorder.run(func, *args, **options)
+        inputs = (query, key, value, attn_mask)
+        return run.recorder.run(func, *inputs, dropout_p, *causal, **options)
 
     def drop(weights: Tensor) -> Tensor:
         drawn = run.mask("attention dropout", dropout_p, weights, fires=True)
@@ -86,8 +86,16 @@ def _scaled_dot_product_attention(
 
     clean = attn_mask is not None and not run.recorder.is_noisy(attn_mask)
     with run.recorder:
-        args = (query, key, value, attn_mask, *causal)
-        return attention(*args, drop=drop, look_at_mask=clean, **options)
+        return attention(
+            query,
+            key,
+            value,
+            attn_mask,
+            *causal,
+            drop=drop,
+            look_at_mask=clean,
+            **options,
+        )
 
 
 RULES: dict[OpOverload, Callable[..., Any]] = {
