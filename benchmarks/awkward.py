@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +43,8 @@ class FunctionalDropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop, then multiply."""
-        return self.linear(F.dropout(x, RATE, self.training))  # type: ignore[no-any-return]
+        found: Tensor = self.linear(F.dropout(x, RATE, self.training))
+        return found
 
 
 class Recurrent(nn.Module):
@@ -58,7 +58,8 @@ class Recurrent(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the states of the upper layer."""
         states, _ = self.lstm(x)
-        return self.head(states)  # type: ignore[no-any-return]
+        found: Tensor = self.head(states)
+        return found
 
 
 class Attention(nn.Module):
@@ -70,8 +71,8 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend to itself."""
-        mixed, _ = self.attention(x, x, x)
-        return mixed  # type: ignore[no-any-return]
+        found: Tensor = self.attention(x, x, x)[0]
+        return found
 
 
 class ScaledDotProduct(nn.Module):
@@ -104,8 +105,8 @@ class AttentionOnlyBert(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Read embeddings, so that the input is a tensor of floats as elsewhere."""
-        found: Any = self.bert(inputs_embeds=x)
-        return found.last_hidden_state  # type: ignore[no-any-return]
+        found: Tensor = self.bert(inputs_embeds=x).last_hidden_state
+        return found
 
 
 def _norm() -> nn.Module:

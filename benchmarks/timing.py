@@ -51,7 +51,7 @@ def _warm_up(function: Callable[[], object]) -> int:
     """Call a function once or twice and return how many calls to measure at a time."""
     first = seconds(function)
     # The first call may be much slower than the rest, so a short one is repeated.
-    last = first if first > 20 * SHORTEST else seconds(function)
+    last = first if first > 5 * SHORTEST else seconds(function)
     return math.ceil(SHORTEST / last)
 
 

@@ -107,7 +107,7 @@ WORKLOADS: tuple[Workload, ...] = (
         task=Classification(),
         target=Target(75, passes=1.4),
         floor=OnePass(),
-        budget=Budget(naive=20, memory=100, quick=10),
+        budget=Budget(naive=20, memory=100, quick=5),
     ),
     Workload(
         name="W2",
@@ -119,9 +119,9 @@ WORKLOADS: tuple[Workload, ...] = (
         task=Classification(),
         target=Target(4),
         floor=PassPerDraw(channels_last=True),
-        budget=Budget(naive=10, memory=100, quick=5),
+        budget=Budget(naive=10, memory=100, quick=3),
     ),
-    _deep_mlp("W3", drop_rate=0.1, target=Target(1.4), quick=10),
+    _deep_mlp("W3", drop_rate=0.1, target=Target(1.4), quick=5),
     _deep_mlp("W3b", drop_rate=0.5, target=Target(5), quick=10),
     Workload(
         name="W4",
@@ -145,7 +145,7 @@ WORKLOADS: tuple[Workload, ...] = (
         task=Regression(pooled),
         target=Target(1.25),
         floor=PassPerDraw(),
-        budget=Budget(naive=10, memory=30, quick=3),
+        budget=Budget(naive=10, memory=30, quick=2),
         switch_on=everything_on,
         checked_rows=4,
     ),
@@ -159,7 +159,7 @@ WORKLOADS: tuple[Workload, ...] = (
         task=Classification(),
         target=Target(42, passes=1.2),
         floor=OnePass(),
-        budget=Budget(naive=10, memory=50, quick=10),
+        budget=Budget(naive=10, memory=50, quick=5),
     ),
 )
 

@@ -214,7 +214,7 @@ X = features(D)
 
 
 def python(name: str, make: type, **kwargs) -> Specimen:
-    return Specimen(name, make, X, reaches_python=True, n_draws=250, **kwargs)
+    return Specimen(name, make, X, reaches_python=True, n_draws=200, **kwargs)
 
 
 SPECIMENS = [

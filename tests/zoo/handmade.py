@@ -187,7 +187,7 @@ SPECIMENS = [
         X,
         noise_has_rows=False,
         may_refuse=True,
-        n_draws=250,
+        n_draws=200,
     ),
     Specimen(
         "layer_drop_numpy",
@@ -195,7 +195,7 @@ SPECIMENS = [
         X,
         noise_has_rows=False,
         may_refuse=True,
-        n_draws=250,
+        n_draws=200,
     ),
     Specimen(
         "layer_drop_torch",
@@ -203,6 +203,6 @@ SPECIMENS = [
         X,
         noise_has_rows=False,
         reaches_python=True,
-        n_draws=250,
+        n_draws=200,
     ),
 ]

@@ -108,7 +108,7 @@ def logits(output):
 
 
 def text(name: str, make: Callable[[], nn.Module], **kwargs) -> Specimen:
-    kwargs = {"needs": "transformers", "n_draws": 200} | kwargs
+    kwargs = {"needs": "transformers", "n_draws": 150} | kwargs
     return Specimen(name, make, texts, **kwargs)
 
 
@@ -126,6 +126,6 @@ SPECIMENS = [
         vision_transformer,
         features(1, 8, 8),
         needs="timm",
-        n_draws=250,
+        n_draws=150,
     ),
 ]

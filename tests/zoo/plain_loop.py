@@ -21,10 +21,9 @@ def plain_loop(
     """The floating tensors of what is compared, each (draws, batch, *event)."""
     model = train_mode(specimen.build())
     call = specimen.reference(model) if specimen.reference else model
+    inputs = specimen.rows(rows)
     with own_randomness(seed), torch.no_grad():
-        passes = [
-            specimen.tensors(_call(call, specimen.rows(rows))) for _ in range(n_draws)
-        ]
+        passes = [specimen.tensors(_call(call, inputs)) for _ in range(n_draws)]
     return [torch.stack(draws) for draws in zip(*passes, strict=True)]
 
 
@@ -45,10 +44,9 @@ def _estimates(module: nn.Module) -> bool:
 
 
 def _call(function: Callable[..., Any], inputs: Inputs) -> Any:
-    """Call, and keep the result from being overwritten by a later pass."""
-    args, kwargs = inputs
-    output = function(*args, **kwargs)
-    return pytree.tree_map_only(Tensor, torch.clone, output)
+    """Call on copies, and copy the result: some models write to what they hold."""
+    args, kwargs = pytree.tree_map_only(Tensor, torch.clone, inputs)
+    return pytree.tree_map_only(Tensor, torch.clone, function(*args, **kwargs))
 
 
 @contextmanager

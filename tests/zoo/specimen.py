@@ -45,7 +45,7 @@ class Specimen:
     fixed_sites: bool = True
     may_refuse: bool = False
     needs: str | None = None
-    n_draws: int = 400
+    n_draws: int = 300
     rounding: float = 1e-5
     reference: Callable[[nn.Module], Callable[..., Any]] | None = None
     read: Callable[[Any], Any] = lambda output: output  # what is compared of it

@@ -170,6 +170,12 @@ def _bind(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
+def _builtin_names(func: Any) -> tuple[str, ...] | None:
+    if func is F.scaled_dot_product_attention:
+        return _ATTENTION
+    return ("input", "p", "train") if func in _FUSED_DROPOUTS else None
+
+
 @cache
 def _names(func: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(func).parameters)

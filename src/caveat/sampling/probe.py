@@ -39,10 +39,10 @@ from caveat.sampling.registry import registry_size
 from caveat.sampling.running import Switches, run_pass
 
 _MIXED_ROWS = """The rows of {name} are not independent of each other on axis {axis}:
-the output of a row changes with the rows beside it. Either another axis is the batch (say
-so: MCDropout(model, batch_dim=1)), or the model mixes rows. Every element gets a mask
-of its own, so each prediction is right, but a draw is not one function of x, and the
-numbers depend on the batch."""
+the output of a row changes with the rows beside it. Either another axis is the batch
+(say so: MCDropout(model, batch_dim=1)), or the model mixes rows. Every element gets a
+mask of its own, so each prediction is right, but a draw is not one function of x, and
+the numbers depend on the batch."""
 
 _UNPROBED = """{name} cannot be run on two or three rows ({error}), so it is not known
 where the rows lie inside it. Every element gets a mask of its own: each prediction is
@@ -68,6 +68,8 @@ class Plan:
         Rows influence each other, so a batch must not be split.
     note : str or None
         What the user should be warned of.
+    verdicts : dict
+        Which replay programs, by source, gave what the model gave.
     """
 
     switches: Switches
@@ -75,6 +77,7 @@ class Plan:
     layouts: dict[str, Layout]
     rows_mix: bool = False
     note: str | None = None
+    verdicts: dict[str, bool] = field(default_factory=dict, compare=False)
 
     @property
     def names(self) -> frozenset[str]:

@@ -5,7 +5,7 @@ arguments. It may run other operations under the recorder (``with run.recorder:`
 """
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import torch

@@ -1,0 +1,57 @@
+# make demo   install, run the demonstration on embedded data, write figures
+# make test   install, lint, type-check, run the tests
+# make help   the rest
+
+VENV    := .venv
+PYTHON  ?= python3
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check
+STAMP   := $(VENV)/.installed
+EXTRAS  := dev
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check lint types unit test-slow bench bench-quick format clean
+
+help:           ## this list
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet -c constraints.txt torch
+	$(PIP) install --quiet -c constraints.txt --editable '.[$(EXTRAS)]'
+	touch $(STAMP)
+
+install: $(STAMP)  ## create .venv and install Caveat with all that development needs
+
+demo: install   ## the demonstration: two figures and a table, in outputs/demo
+	$(BIN)/caveat demo
+
+check: lint types  ## lint and types, no tests
+
+lint: install   ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install  ## mypy, strict
+	$(BIN)/mypy
+
+unit: install   ## the tests alone, on both cores
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+
+test: check unit  ## lint, types and tests
+
+test-slow: install  ## the tests that take minutes
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m slow
+
+bench: install  ## speed and memory against the plain loop (and peers, if installed)
+	$(BIN)/python -m benchmarks
+
+bench-quick: install  ## the same with few draws: a smoke test, not a measurement
+	$(BIN)/python -m benchmarks --quick
+
+format: install  ## let ruff format and fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:          ## remove the environment, caches and outputs
+	rm -rf $(VENV) outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis
