@@ -13,6 +13,7 @@ def describe() -> dict[str, str | int]:
         "cpu": _cpu_model(),
         "cores": os.cpu_count() or 0,
         "threads": torch.get_num_threads(),
+        "OpenMP waiting": os.environ.get("OMP_WAIT_POLICY", "default"),
         "vector unit": torch.backends.cpu.get_cpu_capability(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

@@ -57,7 +57,7 @@ class Provenance:
     @classmethod
     def now(cls, module: str, argv: Sequence[str]) -> "Provenance":
         """Describe this very run of ``python -m <module>``."""
-        command = shlex.join(["python", "-m", module, *argv])
+        command = shlex.join(["python", "-m", module, *_without_output(argv)])
         date = datetime.now(UTC).strftime("%Y-%m-%d")
         return cls(command, date, machine.describe())
 
@@ -92,6 +92,18 @@ def store_json(path: Path, provenance: Provenance, **content: Any) -> None:
         **content,
     }
     path.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def _without_output(argv: Sequence[str]) -> list[str]:
+    """Leave out ``--output FOLDER``: where a file lies is nobody's business."""
+    kept: list[str] = []
+    given = iter(argv)
+    for word in given:
+        if word == "--output":
+            next(given, None)
+        elif not word.startswith("--output="):
+            kept.append(word)
+    return kept
 
 
 def _line(cells: Sequence[str]) -> str:
