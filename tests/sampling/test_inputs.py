@@ -93,6 +93,15 @@ def test_independent_rows_do_not_repeat_over_batches():
         assert not torch.equal(draws[:, 0], draws[:, 3])
 
 
+@pytest.mark.parametrize("name", ["mlp", "lstm", "encoder_layer", "sdpa", "drop_path"])
+def test_independent_masks_do_not_depend_on_the_batch_size(name):
+    specimen = BY_NAME[name]
+    mc = MCDropout(specimen.build(), seed=SEED, shared=False)
+    (x,), _ = specimen.rows(list(range(6)))
+    whole, parts = (mc.draws(x, n_draws=3, batch_size=size) for size in (None, 4))
+    assert_close([parts], [whole], specimen.rounding)
+
+
 @pytest.mark.parametrize("name", ["decoder", "lstm_packed", "keywords_only"])
 def test_several_tensors_and_keywords_in_batches(name):
     specimen = BY_NAME[name]

@@ -82,7 +82,8 @@ def test_layout_takes_folded_rows_apart(rows_first):
 
 
 @pytest.mark.parametrize(
-    "law", [Mask(0.5, 2.0), Uniform(0, 2), Normal(1.0), Exponential(1.0), Integers(0, 3)]
+    "law",
+    [Mask(0.5, 2.0), Uniform(0, 2), Normal(1.0), Exponential(1.0), Integers(0, 3)],
 )
 def test_centre_is_a_value_the_law_could_take(law):
     assert math.isfinite(law.centre)

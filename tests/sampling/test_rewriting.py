@@ -80,7 +80,12 @@ CASES = {
         False,
     ),
     "slices units": (deep(0.5), (400, 3), "kept_units", True),
-    "slices through inplace relu": (deep(0.3, inplace=True), (400, 3), "kept_units", True),
+    "slices through inplace relu": (
+        deep(0.3, inplace=True),
+        (400, 3),
+        "kept_units",
+        True,
+    ),
     "low rates are not sliced": (deep(0.01), (400, 3), "kept_units", False),
     "folds into weights": (deep(0.3, width=20), (40, 3), "mul_Tensor", True),
     "memory is reused": (deep(0.3, width=20), (40, 3), "relu_", True),

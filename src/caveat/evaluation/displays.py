@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from numpy.typing import ArrayLike, NDArray
 
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import ParameterError, ShapeError
 from caveat.predictive import CategoricalPredictive, GaussianPredictive
 
 HALF_SDS = (0.5, 1.0, 1.5, 2.0)  # the shades of paper 001, figs 2 and 3
@@ -262,8 +262,6 @@ def _one_output(values: torch.Tensor) -> Array:
 
 
 def _classes(classes: Sequence[int], n_classes: int) -> tuple[int, ...]:
-    if not all(isinstance(c, int) and not isinstance(c, bool) for c in classes):
-        raise InputTypeError(f"classes must be class numbers. Got {classes!r}.")
     if not classes or not all(0 <= c < n_classes for c in classes):
         raise ParameterError(
             f"classes must name at least one class from 0 to {n_classes - 1}. "

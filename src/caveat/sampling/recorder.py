@@ -23,7 +23,7 @@ views, ``out=``, item assignment):
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -78,6 +78,8 @@ class Recorder(TorchDispatchMode):
         self.tape = Tape()
         self.escape: str | None = None
         self._rule_for = rule_for
+        self._active = False
+        self._was_active: list[bool] = []
         self._record = record
         self._fresh: dict[int, StorageWeakRef] = {}  # storages made in this pass
         self._noisy: dict[int, _NoisyStorage] = {}
@@ -126,12 +128,35 @@ class Recorder(TorchDispatchMode):
 
     # ------------------------------------------------------------ dispatch
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from importing its compiler (seconds, 60 MB) to step around us."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         # Scripted code arrives with the guard still in force; it is not meant for us.
-        with torch._C.DisableTorchFunction():
-            return self._dispatch(func, args, kwargs or {})
+        self._active = False
+        try:
+            with torch._C.DisableTorchFunction():
+                return self._dispatch(func, args, kwargs or {})
+        finally:
+            self._active = True
+
+    def __enter__(self) -> Self:
+        """Enter the mode, unless it is in force already: rules may nest."""
+        self._was_active.append(self._active)
+        if not self._active:
+            super().__enter__()
+            self._active = True
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        """Leave the mode if this is the block that entered it."""
+        if not self._was_active.pop():
+            self._active = False
+            super().__exit__(*exception)
 
     def _dispatch(self, func: OpOverload, args: Any, kwargs: dict[str, Any]) -> Any:
         rule = self._rule_for(func)

@@ -38,19 +38,39 @@ def attention(  # noqa: PLR0913 (torch's own arguments)
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], dim=-3)
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = torch.matmul(query * scale, key.transpose(-2, -1))
     if is_causal:
         attn_mask = _causal_mask(query, key)
         look_at_mask = True
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    weights = _softmax(_scores(query, key, scale), attn_mask, look_at_mask)
+    weights = drop(weights)
+    mixed = torch.bmm(weights.flatten(0, -3), _flat(value, weights.shape[:-2]))
+    return mixed.view(*weights.shape[:-1], value.shape[-1])
+
+
+def _scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
+    """scale · query · keyᵀ; the product is scaled by the product itself."""
+    outer = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    left, right = _flat(query, outer), _flat(key, outer)
+    start = left.new_empty(())  # not read: beta is 0
+    product = torch.baddbmm(start, left, right.transpose(1, 2), beta=0, alpha=scale)
+    return product.view(*outer, query.shape[-2], key.shape[-2])
+
+
+def _softmax(scores: Tensor, attn_mask: Tensor | None, look_at_mask: bool) -> Tensor:
     if attn_mask is None:
-        return torch.matmul(drop(torch.softmax(scores, -1)), value)
+        return scores.softmax(-1)
     bias = _additive(attn_mask, scores.dtype)
     if look_at_mask and bool((bias > -math.inf).any(-1).all()):
-        weights = torch.softmax(scores + bias, -1)
-    else:
-        weights = torch._safe_softmax(scores + bias, -1)
-    return torch.matmul(drop(weights), value)
+        return (scores + bias).softmax(-1)
+    return torch._safe_softmax(scores + bias, -1)
+
+
+def _flat(x: Tensor, outer: torch.Size) -> Tensor:
+    """All axes but the last two as one, for a batched product."""
+    if x.shape[:-2] != outer:
+        x = x.expand(*outer, -1, -1)
+    return x.flatten(0, -3)
 
 
 def _causal_mask(query: Tensor, key: Tensor) -> Tensor:

@@ -1,0 +1,57 @@
+"""Both tasks, one after the other."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from caveat.demo import co2, digits
+from caveat.demo.table import Report, table, write_json
+
+
+def run(
+    output: Path,
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    console: Console | None = None,
+) -> list[Report]:
+    """Run the demo on embedded data; print a table and write figures and numbers.
+
+    Parameters
+    ----------
+    output : Path
+        A folder, made if need be: ``co2.png``, ``digits.png`` and ``demo.json``.
+    quick : bool
+        Small nets, trained briefly, to see that it works.
+    seed : int
+        Of weights, batches and draws. Same seed, same numbers, but for times.
+    console : rich.console.Console, optional
+        Where to print.
+
+    Returns
+    -------
+    list of Report
+        One for CO2, one for digits.
+    """
+    console = console or Console()
+    output.mkdir(parents=True, exist_ok=True)
+    reports = [
+        co2.run(output, co2.QUICK if quick else co2.FULL, seed=seed),
+        digits.run(output, digits.QUICK if quick else digits.FULL, seed=seed),
+    ]
+    numbers = output / "demo.json"
+    write_json(reports, numbers)
+    console.print(table(reports))
+    for report in reports:
+        console.print(_sentence(report), highlight=False, soft_wrap=True)
+    for path in (*(report.figure for report in reports), numbers):
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+    return reports
+
+
+def _sentence(report: Report) -> str:
+    settings = ", ".join(
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in report.settings.items()
+    )
+    return f"{report.task}: {settings}"
