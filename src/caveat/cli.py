@@ -43,10 +43,12 @@ def demo(
     quick: Annotated[
         bool, typer.Option("--quick", help="Small nets, in some seconds.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same numbers.")
+    ] = 0,
 ) -> None:
     """CO2 extrapolated and a digit rotated, with their uncertainty (two minutes)."""
-    from caveat.demo import run  # here, so that --help and --version need no torch
+    from caveat.demo import run  # here: it brings matplotlib and scikit-learn
 
     run(output, quick=quick, seed=seed)
 

@@ -52,7 +52,7 @@ def test_rows_share_their_function(specimen):
 
 @over_zoo(where=lambda s: s.row_wise and s.fixed_sites)
 def test_equal_rows_are_drawn_as_one(specimen):
-    """A batch that repeats one row cannot show where its rows lie; guessing is wrong."""
+    """A batch that repeats one row does not show where its rows lie."""
     once, repeated = (draws_of(specimen, 4, rows=[1] * n) for n in (1, 4))
     expected = [x.expand(-1, 4, *x.shape[2:]) for x in once]
     assert_close(repeated, expected, specimen.rounding)

@@ -1,6 +1,5 @@
 """What the zoo says about each of its models, and how to feed one."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -29,7 +28,8 @@ class Specimen:
     masks agree in every marginal; models that mix rows are compared on one row.
     ``noise_has_rows``: plain dropout gives every row noise of its own; False for
     noise on weights or positions, which all rows of a pass share anyway.
-    ``fixed_sites``: every pass makes the same random calls, whatever its rows.
+    ``fixed_sites``: every pass makes the same random calls, whatever its rows, and
+    shows where the rows lie in them; if not, a draw cannot be one function of a row.
     ``may_refuse``: an UnsupportedModelError is an acceptable answer (a wrong number
     never is). ``reaches_python``: a drawn value decides what Python does.
     """
@@ -53,8 +53,8 @@ class Specimen:
 
     def build(self) -> nn.Module:
         """The model in eval mode; the same weights at every call."""
-        if self.needs is not None:
-            _require(self.needs)
+        if self.needs is not None and find_spec(self.needs) is None:
+            pytest.skip(f"{self.needs} is not installed")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(20)
             return self.make().eval()
@@ -73,32 +73,6 @@ class Specimen:
 
     def __repr__(self) -> str:
         return self.name
-
-
-def _require(package: str) -> None:
-    if find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
-    _mend_torchvision()
-
-
-@functools.cache
-def _mend_torchvision() -> torch.library.Library | None:
-    """Let a torchvision that was built for another torch be imported.
-
-    Its compiled part does not load then, and its Python part stops at two operators
-    that are not there. No model here uses them, but Lightning, timm and transformers
-    import torchvision if they find it.
-    """
-    try:
-        import torchvision  # noqa: F401
-    except ImportError:
-        return None
-    except RuntimeError:
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor a, Tensor b, float c) -> Tensor")
-        return library
-    return None
 
 
 def _pick(x: Any, shorter: Any, index: Tensor) -> Any:

@@ -43,8 +43,8 @@ class Effort:
     plain_passes: int
 
 
-FULL = Effort(width=1024, n_steps=1200, n_draws=1000, plain_passes=20)
-QUICK = Effort(width=128, n_steps=200, n_draws=200, plain_passes=20)
+FULL = Effort(width=1024, n_steps=1000, n_draws=1000, plain_passes=20)
+QUICK = Effort(width=128, n_steps=150, n_draws=100, plain_passes=10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ def make_net(width: int) -> nn.Sequential:
 
 def figure(task: Task, standard: Tensor, predictive: GaussianPredictive) -> Figure:
     """Standard dropout, a line, beside MC dropout, a line with its uncertainty."""
-    drawn = Figure(figsize=(10, 4.2), layout="constrained")
+    drawn = Figure(figsize=(10, 4.6), layout="constrained")
     left, right = drawn.subplots(1, 2, sharex=True, sharey=True)
     year = task.series.year
     for ax in (left, right):
@@ -168,11 +168,24 @@ def figure(task: Task, standard: Tensor, predictive: GaussianPredictive) -> Figu
     PredictiveDisplay.from_predictive(
         year, predictive, scale=task.scale, ax=right, **line
     )
-    right.set_title(f"(b) MC dropout: {predictive.n_draws} draws", loc="left")
+    _without_noise(right, task, predictive)
+    noise = task.scale * predictive.noise_variance[0].sqrt().item()
+    right.set_title(
+        f"(b) MC dropout: {predictive.n_draws} draws, noise sd {noise:.1f} ppm",
+        loc="left",
+    )
     left.set_ylabel("CO₂ minus straight line (ppm)")
     handles, labels = right.get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    drawn.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     return drawn
+
+
+def _without_noise(ax: Axes, task: Task, predictive: GaussianPredictive) -> None:
+    """Two standard deviations of the draws alone: what grows away from the data."""
+    mean, sd = predictive.mean[:, 0], predictive.epistemic_variance[:, 0].sqrt()
+    lines = torch.stack([mean - 2 * sd, mean + 2 * sd], 1).numpy() * task.scale
+    label = ["±2 sd of the draws, without noise", "_"]
+    ax.plot(task.series.year, lines, ":", color=LINE, linewidth=1.2, label=label)
 
 
 def _observations(ax: Axes, task: Task) -> None:
@@ -197,10 +210,10 @@ def _settings(task: Task, effort: Effort, precision: float) -> dict[str, object]
     return {
         "hidden layers": 3,
         "width": effort.width,
-        "steps": effort.n_steps,
+        "steps (paper: 1000000)": effort.n_steps,
         "drop rate": DROP_RATE,
         "length-scale": LENGTHSCALE,
         "weight decay": decay,
-        "tau (1/ppm²)": precision / task.scale**2,
+        "tau (1/ppm², by held-out training months)": precision / task.scale**2,
         "noise sd (ppm)": task.scale / precision**0.5,
     }

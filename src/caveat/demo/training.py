@@ -73,6 +73,7 @@ def fit(
     data: tuple[Tensor, Tensor],
     *,
     n_steps: int,
+    learning_rate: float = 1e-3,
     batch_size: int = 64,
     what: str = "training",
 ) -> None:
@@ -81,7 +82,7 @@ def fit(
     Leaves the model in eval mode. Randomness is torch's own: see ``own_randomness``.
     """
     inputs, targets = data
-    optimiser = torch.optim.Adam(groups, lr=1e-3)
+    optimiser = torch.optim.Adam(groups, lr=learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_steps)
     model.train()
     with ProgressBar(what, n_steps, None) as bar:

@@ -148,7 +148,7 @@ class Recorder(TorchDispatchMode):
         """Enter the mode, unless it is in force already: rules may nest."""
         self._was_active.append(self._active)
         if not self._active:
-            super().__enter__()
+            super().__enter__()  # type: ignore[no-untyped-call]
             self._active = True
         return self
 
@@ -156,7 +156,7 @@ class Recorder(TorchDispatchMode):
         """Leave the mode if this is the block that entered it."""
         if not self._was_active.pop():
             self._active = False
-            super().__exit__(*exception)
+            super().__exit__(*exception)  # type: ignore[no-untyped-call]
 
     def _dispatch(self, func: OpOverload, args: Any, kwargs: dict[str, Any]) -> Any:
         rule = self._rule_for(func)

@@ -43,7 +43,10 @@ def fold_masks(tape: Tape) -> None:
         weight = layer.args[1].number
         if tape.constants[weight].numel() > activations:
             continue
-        replaced[id(layer)] = _folded(tape, layer, x, weight, mask, shape)
+        fold = _folded
+        if linear is not None and linear[2] is not None and _is_matrix(tape, x):
+            fold = _folded_with_bias
+        replaced[id(layer)] = fold(tape, layer, x, weight, mask, shape)
         dropped.add(id(op))
     tape.ops = [
         new
@@ -65,6 +68,34 @@ def _folded(
         Op(_aten.mul.Tensor, (Ref(weight), Ref(row)), {}, (scaled,)),
         Op(layer.func, args, layer.kwargs, layer.results),
     ]
+
+
+def _folded_with_bias(
+    tape: Tape, layer: Op, x: int, weight: int, mask: int, shape: tuple[int, ...]
+) -> list[Op]:
+    """The bias as one more column: torch would first copy it to every row."""
+    constant, value = tape.constants[x], tape.constants[weight]
+    bias = tape.constants[layer.args[2].number]
+    one = tape.add_constant(value.new_ones(1), group=-1)
+    wider_x = torch.cat([constant, constant.new_ones(len(constant), 1)], 1)
+    wider_weight = torch.cat([value, bias[:, None]], 1)
+    x, weight = (tape.add_constant(t, group=-1) for t in (wider_x, wider_weight))
+    columns, dtype = wider_weight.shape[1], value.dtype
+    units = tape.new_number(shape, dtype)
+    row = tape.new_number((columns,), dtype)
+    scaled = tape.new_number(tuple(wider_weight.shape), dtype)
+    turned = tape.new_number(tuple(wider_weight.t().shape), dtype)
+    return [
+        Op(_aten.view.default, (Ref(mask), shape), {}, (units,)),
+        Op(_aten.cat.default, ([Ref(units), Ref(one)],), {}, (row,)),
+        Op(_aten.mul.Tensor, (Ref(weight), Ref(row)), {}, (scaled,)),
+        Op(_aten.t.default, (Ref(scaled),), {}, (turned,)),
+        Op(_aten.mm.default, (Ref(x), Ref(turned)), {}, layer.results),
+    ]
+
+
+def _is_matrix(tape: Tape, number: int) -> bool:
+    return number in tape.constants and tape.constants[number].dim() == 2
 
 
 def _is_plain_conv(op: Op, x: int, tape: Tape) -> bool:

@@ -1,0 +1,131 @@
+"""Displays compute the right things and draw them where they are told to."""
+
+import doctest
+from collections.abc import Iterator
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
+from caveat.evaluation import PredictiveDisplay, SoftmaxScatterDisplay, displays
+from caveat.predictive import (
+    CategoricalAccumulator,
+    CategoricalPredictive,
+    GaussianPredictive,
+)
+
+
+@pytest.fixture(autouse=True)
+def closed_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def regression() -> GaussianPredictive:
+    draws = torch.randn(20, 5, 1, generator=torch.Generator().manual_seed(0))
+    return GaussianPredictive.from_draws(draws, precision=4.0)
+
+
+@pytest.fixture
+def logits() -> torch.Tensor:
+    return 3 * torch.randn(20, 6, 4, generator=torch.Generator().manual_seed(0))
+
+
+def test_predictive_display_is_sorted_and_in_units(
+    regression: GaussianPredictive,
+) -> None:
+    x = [4.0, 0.0, 3.0, 1.0, 2.0]
+    display = PredictiveDisplay.from_predictive(x, regression, scale=-2.0, offset=10.0)
+    order = np.argsort(x)
+    mean, std = regression.mean[:, 0].numpy(), regression.std[:, 0].numpy()
+    np.testing.assert_array_equal(display.x, np.sort(x))
+    np.testing.assert_allclose(display.mean, 10 - 2 * mean[order], rtol=1e-6)
+    np.testing.assert_allclose(display.std, 2 * std[order], rtol=1e-6)
+
+
+def test_predictive_display_shades_end_at_two_standard_deviations(
+    regression: GaussianPredictive,
+) -> None:
+    display = PredictiveDisplay.from_predictive(range(5), regression)
+    assert len(display.ax_.collections) == 4
+    for shade, width in zip(display.ax_.collections, (2, 1.5, 1, 0.5), strict=True):
+        outline = shade.get_paths()[0].vertices
+        top = max(display.mean + width * display.std)
+        assert np.asarray(outline)[:, 1].max() == pytest.approx(top)
+
+
+def test_displays_draw_where_they_are_told(
+    regression: GaussianPredictive, logits: torch.Tensor
+) -> None:
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    first = PredictiveDisplay.from_predictive(range(5), regression, ax=left)
+    predictive = CategoricalPredictive.from_logits(logits)
+    second = SoftmaxScatterDisplay.from_predictive(predictive, ax=right)
+    assert first.ax_ is left and second.ax_ is right
+    assert first.figure_ is second.figure_ is figure
+    assert second.plot(left) is second and second.ax_ is left
+    assert plt.get_fignums() == []  # nothing behind the user's back
+
+
+def test_displays_leave_the_style_alone(regression: GaussianPredictive) -> None:
+    before = dict(mpl.rcParams)
+    PredictiveDisplay.from_predictive(range(5), regression)
+    assert dict(mpl.rcParams) == before
+
+
+def test_scatter_holds_inputs_and_outputs_of_the_softmax(logits: torch.Tensor) -> None:
+    predictive = CategoricalPredictive.from_logits(logits)
+    display = SoftmaxScatterDisplay.from_predictive(predictive, classes=[3, 1])
+    np.testing.assert_allclose(display.logits, logits[..., [3, 1]])
+    expected = logits.double().softmax(-1)[..., [3, 1]]
+    np.testing.assert_allclose(display.probs, expected)
+    offsets = np.asarray(display.ax_.collections[0].get_offsets())
+    np.testing.assert_allclose(offsets[:, 1], display.probs[..., 0].reshape(-1))
+    assert (np.abs(offsets[:, 0].reshape(20, 6) - np.arange(6)) < 0.5).all()
+
+
+def test_scatter_shows_the_predicted_classes_by_default(logits: torch.Tensor) -> None:
+    predictive = CategoricalPredictive.from_logits(logits)
+    display = SoftmaxScatterDisplay.from_predictive(predictive)
+    assert display.classes == tuple(sorted(set(predictive.label.tolist())))
+
+
+def test_one_place_per_row(regression: GaussianPredictive) -> None:
+    with pytest.raises(ShapeError, match="5"):
+        PredictiveDisplay.from_predictive(range(4), regression)
+
+
+def test_one_output_only() -> None:
+    predictive = GaussianPredictive.from_draws(torch.randn(3, 5, 2), precision=1.0)
+    with pytest.raises(ShapeError, match="one output"):
+        PredictiveDisplay.from_predictive(range(5), predictive)
+
+
+@pytest.mark.parametrize("classes", [[], [4], [-1]])
+def test_classes_exist(logits: torch.Tensor, classes: list[int]) -> None:
+    predictive = CategoricalPredictive.from_logits(logits)
+    with pytest.raises(ParameterError, match="from 0 to 3"):
+        SoftmaxScatterDisplay.from_predictive(predictive, classes=classes)
+
+
+def test_scatter_needs_one_label_per_row() -> None:
+    predictive = CategoricalPredictive.from_logits(torch.randn(3, 5, 2, 4))
+    with pytest.raises(ShapeError, match="one label per row"):
+        SoftmaxScatterDisplay.from_predictive(predictive)
+
+
+def test_scatter_needs_the_draws(logits: torch.Tensor) -> None:
+    accumulator = CategoricalAccumulator(0, False)
+    accumulator.add(logits)
+    with pytest.raises(DrawsNotKeptError):
+        SoftmaxScatterDisplay.from_predictive(accumulator.result())
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(displays).failed == 0
