@@ -43,7 +43,7 @@ class Effort:
     plain_passes: int
 
 
-FULL = Effort(width=1024, n_steps=1000, n_draws=1000, plain_passes=20)
+FULL = Effort(width=1024, n_steps=800, n_draws=1000, plain_passes=20)
 QUICK = Effort(width=128, n_steps=150, n_draws=100, plain_passes=10)
 
 
@@ -113,7 +113,7 @@ def run(folder: Path, effort: Effort, *, seed: int) -> Report:
 
 
 def choose_precision(task: Task, effort: Effort, *, seed: int) -> float:
-    """tau by the density of every fifth training month, held out at random.
+    """tau by the density of a fifth of the training months, held out at random.
 
     One net serves all candidates: it is trained with the decay of tau = 1, and the
     decay is so weak that the draws hardly depend on it. No test month is seen.

@@ -82,7 +82,7 @@ def fit(
     Leaves the model in eval mode. Randomness is torch's own: see ``own_randomness``.
     """
     inputs, targets = data
-    optimiser = torch.optim.Adam(groups, lr=learning_rate)
+    optimiser = torch.optim.Adam(groups, lr=learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_steps)
     model.train()
     with ProgressBar(what, n_steps, None) as bar:

@@ -48,7 +48,7 @@ def sampling(
     numbers = count()
 
     def draw(*args: Any, **kwargs: Any) -> Any:
-        batch = Batch.of(args, kwargs, axis=0)
+        batch = Batch.of(args, kwargs, axis=0, model=model)
         above = torch.is_grad_enabled()
         return sampler.one_pass(batch, next(numbers), above_autograd=above)
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from caveat.errors import UnsupportedModelError
 
@@ -34,6 +34,7 @@ class ModuleStack:
 
     def __init__(self) -> None:
         self._paths: list[str] = [""]
+        self.reached: set[str] = set()  # all modules that have run
 
     @property
     def path(self) -> str:
@@ -44,6 +45,7 @@ class ModuleStack:
     def inside(self, path: str) -> Iterator[None]:
         """Note that the module at ``path`` runs."""
         self._paths.append(path)
+        self.reached.add(path)
         try:
             yield
         finally:
@@ -52,6 +54,9 @@ class ModuleStack:
 
 class ModelCopy:
     """The structural copy of ``model``, with every module in evaluation mode.
+
+    ``own_buffers`` copies the buffers as well, for passes above autograd: there even a
+    write that is caught would count in the version of the user's tensor.
 
     Attributes
     ----------
@@ -64,7 +69,8 @@ class ModelCopy:
         Follows which copy is running.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, own_buffers: bool = False) -> None:
+        self._own_buffers = own_buffers
         self.stack = ModuleStack()
         self.modules: dict[str, nn.Module] = {}
         self._copies: dict[int, nn.Module] = {}
@@ -85,6 +91,8 @@ class ModelCopy:
         for name, value in module.__dict__.items():
             where = path if name == "_modules" else _join(path, name)
             state[name] = self._copy_value(value, where)
+        if self._own_buffers:
+            state["_buffers"] = {k: _cloned(v) for k, v in state["_buffers"].items()}
         state["training"] = False
         # nn.Module.__call__ runs this attribute, when set, in place of its own code;
         # torch keeps it for Module.compile. On a copy we may use it to follow calls.
@@ -140,6 +148,10 @@ def original(module: nn.Module) -> nn.Module:
     while type(module).__name__ == "OptimizedModule":  # isinstance would import dynamo
         module = module.get_submodule("_orig_mod")
     return module
+
+
+def _cloned(buffer: Tensor | None) -> Tensor | None:
+    return None if buffer is None else buffer.detach().clone()
 
 
 def _join(path: str, name: Any) -> str:

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from caveat.errors import CaveatError, NoStochasticSiteError
+from caveat.errors import CaveatError, InputTypeError, NoStochasticSiteError
 from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import DrawOmega, Pass, SiteCall
-from caveat.sampling.probe import Plan, plan_for
+from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import optimised
-from caveat.sampling.running import run_pass
+from caveat.sampling.running import below_autograd, run_pass
 from caveat.sampling.tape import Ref, Tape
 
 _NO_SITE = """{name} has no stochastic site, so all draws would be identical.
@@ -34,6 +34,8 @@ docs/gotchas.md."""
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
 identical. caveat.inspect(model, x) lists where it is drawn; look for a result that is
 not used, or a detour through numpy."""
+
+_NO_TENSOR = """The model must return a tensor or a structure with one. Got {kinds}."""
 
 _ALL_ZERO = "\nFound {n} dropout site(s), all with rate 0: {paths}."
 
@@ -55,16 +57,19 @@ class Sampler:
         plan = plan_for(self.model, batch)
         require_sites(self.model, plan.sites)
         omega = self.omega(plan, batch, draw)
-        if not above_autograd:
-            return run_pass(self.model, batch, omega, plan.switches, record=False)[0]
-        # Above autograd scripted dropout is only seen while its owner's flag is on.
+        switches = replace(
+            plan.switches, above_autograd=above_autograd or plan.switches.above_autograd
+        )
+        output, run = run_pass(self.model, batch, omega, switches, record=False)
+        if plan.covers(run) and (not above_autograd or run.names >= plan.names):
+            return output
+        # The model went where the plan has not been, or has scripted dropout, which
+        # above autograd is only seen while its owner's flag is on.
+        plan = widened(self.model, batch, plan, omega)
         owners = plan.switches.on | {site.path for site in plan.sites}
-        for on in (plan.switches.on, owners):
-            switches = replace(plan.switches, on=on, above_autograd=True)
-            output, run = run_pass(self.model, batch, omega, switches, record=False)
-            if run.names >= plan.names:
-                break
-        return output
+        on = owners if above_autograd else plan.switches.on
+        switches = replace(switches, on=on)
+        return run_pass(self.model, batch, omega, switches, record=False)[0]
 
     def omega(self, plan: Plan, batch: Batch, draw: int) -> DrawOmega:
         """Draw number ``draw`` of ω for this batch."""
@@ -89,9 +94,6 @@ class Session:
         self._plan = plan
         self._first = 0
         output, run = self._run(0, record=True)
-        if run.names != plan.names:  # the model has changed since it was probed
-            self._plan = plan_for(sampler.model, batch, afresh=True)
-            output, run = self._run(0, record=True)
         leaves, self.structure = pytree.tree_flatten(output)
         self._leaves = leaves
         self._replay = self._prepare_replay(run)
@@ -122,16 +124,23 @@ class Session:
         omega = self._sampler.omega(self._plan, self._batch, draw)
         switches = self._plan.switches
         record = record and not switches.above_autograd and not switches.host_generators
+        model, batch = self._sampler.model, self._batch
         with torch.no_grad():
-            return run_pass(
-                self._sampler.model, self._batch, omega, switches, record=record
-            )
+            output, run = run_pass(model, batch, omega, switches, record=record)
+            if not self._plan.covers(run):
+                self._plan = widened(model, batch, self._plan, omega)
+                switches = self._plan.switches
+                output, run = run_pass(model, batch, omega, switches, record=record)
+        return output, run
 
     def _prepare_replay(self, run: Pass) -> "_Replay | None":
         switches = self._plan.switches
         if run.recorder.escape or switches.above_autograd or switches.host_generators:
             return None
         tape = run.recorder.finish(self._leaves)
+        if not any(isinstance(out, Tensor) for out in self._leaves):
+            kinds = ", ".join(sorted({type(v).__name__ for v in self._leaves}))
+            raise InputTypeError(_NO_TENSOR.format(kinds=kinds or "nothing"))
         if not any(isinstance(out, Ref) for out in tape.outputs):
             raise NoStochasticSiteError(
                 _UNUSED.format(name=type(self._sampler.model).__name__)
@@ -160,7 +169,7 @@ class _Replay:
         self._noisy = [i for i, out in enumerate(tape.outputs) if isinstance(out, Ref)]
 
     def leaves(self, seed: int, draws: range) -> Iterator[list[Any]]:
-        with torch.no_grad(), torch._C._AutoDispatchBelowAutograd():
+        with torch.no_grad(), below_autograd():
             for noisy in self._program.outputs(seed, draws):
                 leaves = list(self._clean)
                 for position, tensor in zip(self._noisy, noisy, strict=True):

@@ -24,11 +24,21 @@ class Batch:
     first_row: int = 0
 
     @staticmethod
-    def of(args: tuple[Any, ...], kwargs: Mapping[str, Any], *, axis: int) -> "Batch":
-        """Gather the arguments of a call; numpy arrays become tensors."""
+    def of(
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        axis: int,
+        model: nn.Module | None = None,
+    ) -> "Batch":
+        """Gather the arguments of a call.
+
+        Numpy arrays become tensors on the device of ``model``, real numbers in its
+        type. Tensors stay as they are.
+        """
         leaves, structure = pytree.tree_flatten((args, dict(kwargs)))
         leaves = [
-            torch.as_tensor(v) if isinstance(v, np.ndarray) else v for v in leaves
+            _as_tensor(v, model) if isinstance(v, np.ndarray) else v for v in leaves
         ]
         tensors = [v for v in leaves if isinstance(v, Tensor)]
         if not tensors:
@@ -103,12 +113,18 @@ class Batch:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """What two batches must share to be treated alike (sizes do not matter)."""
+        """What batches must share to be treated alike: all but the number of rows."""
         kinds = tuple(
-            (v.dim(), v.dtype, own) if isinstance(v, Tensor) else repr(v)
+            self._kind_of(v, own) if isinstance(v, Tensor) else repr(v)
             for v, own in zip(self.leaves, self.batched, strict=True)
         )
         return (str(self.structure), kinds, self.axis)
+
+    def _kind_of(self, tensor: Tensor, batched: bool) -> tuple[Any, ...]:
+        sizes = list(tensor.shape)
+        if batched:
+            sizes[self.axis] = -1
+        return (*sizes, tensor.dtype)
 
 
 def batches_of(
@@ -117,6 +133,7 @@ def batches_of(
     *,
     axis: int,
     batch_size: int | None,
+    model: nn.Module,
 ) -> Iterator[Batch]:
     """The batches of a call: its arguments, split, or those of an iterable argument.
 
@@ -126,7 +143,7 @@ def batches_of(
     if len(args) == 1 and not kwargs and _is_iterable_of_batches(args[0]):
         rows = 0
         for item in args[0]:
-            batch = _batch_of_item(item, axis)
+            batch = _batch_of_item(item, axis, model)
             for piece in batch.split(batch_size):
                 yield Batch(piece.leaves, piece.structure, piece.rows, axis, rows)
                 rows += piece.rows
@@ -135,7 +152,7 @@ def batches_of(
                 "The iterable of batches is empty: there is nothing to predict."
             )
         return
-    yield from Batch.of(args, kwargs, axis=axis).split(batch_size)
+    yield from Batch.of(args, kwargs, axis=axis, model=model).split(batch_size)
 
 
 def _is_iterable_of_batches(value: Any) -> bool:
@@ -144,12 +161,21 @@ def _is_iterable_of_batches(value: Any) -> bool:
     return hasattr(value, "__iter__")
 
 
-def _batch_of_item(item: Any, axis: int) -> Batch:
+def _batch_of_item(item: Any, axis: int, model: nn.Module) -> Batch:
     if isinstance(item, Mapping):
-        return Batch.of((), {str(k): v for k, v in item.items()}, axis=axis)
-    if isinstance(item, list | tuple):
-        return Batch.of(tuple(item), {}, axis=axis)
-    return Batch.of((item,), {}, axis=axis)
+        keywords = {str(name): value for name, value in item.items()}
+        return Batch.of((), keywords, axis=axis, model=model)
+    args = tuple(item) if isinstance(item, list | tuple) else (item,)
+    return Batch.of(args, {}, axis=axis, model=model)
+
+
+def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor:
+    tensor = torch.as_tensor(array)
+    tensors = () if model is None else (*model.parameters(), *model.buffers())
+    like = next((t for t in tensors if t.is_floating_point()), None)
+    if like is None:
+        return tensor
+    return tensor.to(like) if tensor.is_floating_point() else tensor.to(like.device)
 
 
 def _check_values(tensors: Sequence[Tensor]) -> None:

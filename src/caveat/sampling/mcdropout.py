@@ -49,7 +49,8 @@ class FunctionDraw:
     _axis: int
 
     def __call__(self, *inputs: Any, **kwinputs: Any) -> Any:
-        batch = Batch.of(inputs, kwinputs, axis=self._axis)
+        model = self._sampler.model
+        batch = Batch.of(inputs, kwinputs, axis=self._axis, model=model)
         above = torch.is_grad_enabled()
         return self._sampler.one_pass(batch, self.number, above_autograd=above)
 
@@ -260,7 +261,9 @@ class MCDropout:
     ) -> Iterator[tuple[Session, ProgressBar]]:
         if batch_size is not None:
             batch_size = check.positive_int("batch_size", batch_size)
-        batches = batches_of(inputs, kwinputs, axis=self._axis, batch_size=batch_size)
+        batches = batches_of(
+            inputs, kwinputs, axis=self._axis, batch_size=batch_size, model=self.model
+        )
         first = list(islice(batches, 1))
         total = n_draws if batch_size is None and not _more(inputs, kwinputs) else None
         with ProgressBar("draws", total, progress) as bar:

@@ -142,6 +142,11 @@ class Pass:
         return frozenset(site.name for site in self.sites if site.draws)
 
     @property
+    def reached(self) -> frozenset[str]:
+        """Paths of the modules that have run."""
+        return frozenset(self._stack.reached)
+
+    @property
     def where(self) -> str:
         """The module that is running, for messages."""
         return f"module {self._stack.path!r}" if self._stack.path else "the model"

@@ -1,12 +1,14 @@
 """Running a copy of a model once, below or above autograd."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
+from caveat.sampling.compiler import compiler_aside
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.guard import Guard
 from caveat.sampling.host import seeded_host_generators
@@ -42,7 +44,7 @@ def run_pass(
     model: nn.Module, batch: Batch, omega: Omega, switches: Switches, *, record: bool
 ) -> tuple[Any, Pass]:
     """Run ``model`` once with the noise of ``omega``, without touching it."""
-    copy = ModelCopy(model)
+    copy = ModelCopy(model, own_buffers=switches.above_autograd)
     copy.switch_on(switches.on & copy.modules.keys())
     if not switches.plain:
         _switch_registered(copy)
@@ -50,16 +52,31 @@ def run_pass(
     above = switches.above_autograd
     args, kwargs = batch.arguments
     with ExitStack() as stack:
+        stack.enter_context(compiler_aside())
         if switches.host_generators:
             stack.enter_context(seeded_host_generators(omega.seed, omega.draw))
         if not above:
             stack.enter_context(torch.no_grad())
-            # Below autograd composite operations reach the recorder whole.
-            stack.enter_context(torch._C._AutoDispatchBelowAutograd())
+            stack.enter_context(below_autograd())
         stack.enter_context(run.recorder)
         stack.enter_context(Guard(run, above_autograd=above, plain=switches.plain))
         output = copy.root(*args, **kwargs)
     return output, run
+
+
+@contextmanager
+def below_autograd() -> Iterator[None]:
+    """Skip autograd altogether: composite operations then reach the recorder whole.
+
+    Nor do writes count in the version of a tensor, which autograd would do even for
+    writes that the recorder redirects.
+    """
+    versions = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
+    with (
+        torch._C._AutoDispatchBelowAutograd(),
+        torch._C._ExcludeDispatchKeyGuard(versions),
+    ):
+        yield
 
 
 def _switch_registered(copy: ModelCopy) -> None:

@@ -15,7 +15,7 @@ from caveat.sampling.engine import require_sites
 from caveat.sampling.inputs import Batch, check_model
 from caveat.sampling.noise import Law, Layout, NoiseSpec
 from caveat.sampling.passes import SiteCall
-from caveat.sampling.probe import Plan, plan_for
+from caveat.sampling.plans import Plan, plan_for
 from caveat.sampling.registry import registered
 from caveat.sampling.running import Switches, run_pass
 
@@ -76,7 +76,7 @@ class Sites(Sequence[Site]):
         return iter(self.sites)
 
     def __str__(self) -> str:
-        console = Console(width=100, no_color=True, highlight=False)
+        console = Console(width=10_000, no_color=True, highlight=False)
         with console.capture() as capture:
             console.print(self._table())
         once = f"{self.prefix_share:.0%} of a forward pass lies before the first site"
@@ -134,10 +134,10 @@ def inspect(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
     [('1', 0.1, (1, 8))]
     """
     model = check_model(model)
-    batch = Batch.of(inputs, kwinputs, axis=0)
+    batch = Batch.of(inputs, kwinputs, axis=0, model=model)
     plan = plan_for(model, batch)
     require_sites(model, plan.sites)
-    firing = _firing_in_eval(model, batch)
+    firing = _firing_in_eval(model, batch, plan)
     seen, share = _timed(model, batch, plan)
     modules = ModelCopy(model).modules
     sites = tuple(
@@ -182,9 +182,9 @@ class _ClockOmega:
         return None
 
 
-def _firing_in_eval(model: nn.Module, batch: Batch) -> frozenset[str]:
+def _firing_in_eval(model: nn.Module, batch: Batch, plan: Plan) -> frozenset[str]:
     """Names of the sites that draw when all flags are off and nothing is forced."""
-    switches = Switches(plain=True, above_autograd=False)
+    switches = Switches(plain=True, above_autograd=plan.switches.above_autograd)
     _, run = run_pass(model, batch, _ClockOmega(), switches, record=False)
     return frozenset(site.name for site in run.sites if site.fires)
 

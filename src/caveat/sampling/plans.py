@@ -1,0 +1,208 @@
+"""What a model needs to be sampled: learned from a few small passes, and remembered.
+
+A plan is made from two or three rows, without drawing anything. It holds for inputs
+of the same kind as long as the model goes the same way: a pass that reaches a module
+or a site that the plan has not seen widens it (:func:`widened`).
+"""
+
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from caveat.errors import CaveatError, CaveatWarning
+from caveat.sampling.copying import ModelCopy
+from caveat.sampling.flags import Flags, Glance, find_flags
+from caveat.sampling.inputs import Batch
+from caveat.sampling.noise import Law, Layout, NoiseSpec
+from caveat.sampling.passes import Omega, Pass, SiteCall
+from caveat.sampling.registry import registry_size
+from caveat.sampling.rows import TURNED, find_layout
+from caveat.sampling.running import Switches, run_pass
+
+_MIXED_ROWS = """The rows of {name} are not independent of each other on axis {axis}:
+the output of a row changes with the rows beside it. Either another axis is the batch
+(say so: MCDropout(model, batch_dim=1)), or the model mixes rows. Every element gets a
+mask of its own, so each prediction is right, but a draw is not one function of x, and
+the numbers depend on the batch."""
+
+_UNPROBED = """{name} cannot be run on two or three rows ({error}), so it is not known
+where the rows lie inside it. Every element gets a mask of its own: each prediction is
+right, but a draw is not one function of x, and the numbers depend on the batch."""
+
+_UNREACHED = """{name} has dropout that only fires in training mode, where the model
+returns something else: {paths}. It is not part of the prediction and stays off."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to sample a model.
+
+    Attributes
+    ----------
+    switches : Switches
+        How to set its copy.
+    sites : tuple of SiteCall
+        The sites seen, in order.
+    names : frozenset of str
+        Names of the sites that draw.
+    reached : frozenset of str
+        Paths of the modules that have run.
+    layouts : dict
+        Where the rows lie at each site, by name; missing if not known.
+    rows_mix : bool
+        Rows influence each other, so a batch must not be split.
+    note : str or None
+        What the user should be warned of.
+    verdicts : dict
+        Which replay programs, by source, gave what the model gave.
+    """
+
+    switches: Switches
+    sites: tuple[SiteCall, ...]
+    names: frozenset[str]
+    reached: frozenset[str]
+    layouts: dict[str, Layout]
+    rows_mix: bool = False
+    note: str | None = None
+    verdicts: dict[str, bool] = field(default_factory=dict, compare=False)
+
+    def covers(self, run: Pass) -> bool:
+        """Whether a pass went only where the plan has been."""
+        return run.names <= self.names and run.reached <= self.reached
+
+
+_plans: "WeakKeyDictionary[nn.Module, dict[Any, Plan]]" = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def plan_for(model: nn.Module, batch: Batch) -> Plan:
+    """The plan of ``model`` for inputs like ``batch``, made once and remembered."""
+    key = _key(batch)
+    with _lock:
+        plan = _plans.setdefault(model, {}).get(key)
+    if plan is None:
+        plan = _made(model, batch)
+        _remember(model, key, plan)
+    if plan.note is not None:
+        warnings.warn(plan.note, CaveatWarning, stacklevel=5)
+    return plan
+
+
+def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
+    """The plan after a pass that went where it had not been: with this noise."""
+
+    def look(switches: Switches) -> Glance:
+        output, run = run_pass(model, batch, omega, switches, record=False)
+        return Glance(output, tuple(run.sites), run.reached, {})
+
+    flags = _flags(model, plan.switches, look)
+    known = {site.name for site in plan.sites}
+    new = tuple(site for site in flags.glance.sites if site.name not in known)
+    plan = replace(
+        plan,
+        switches=flags.switches,
+        sites=plan.sites + new,
+        names=plan.names | flags.glance.names,
+        reached=plan.reached | flags.reached,
+    )
+    _remember(model, _key(batch), plan)
+    return plan
+
+
+def _key(batch: Batch) -> Any:
+    a, b = batch.two_rows()
+    return (batch.signature, a == b, batch.rows == 1, registry_size())
+
+
+def _remember(model: nn.Module, key: Any, plan: Plan) -> None:
+    with _lock:
+        _plans.setdefault(model, {})[key] = plan
+
+
+def _made(model: nn.Module, batch: Batch) -> Plan:
+    name = type(model).__name__
+    a, b = batch.two_rows()
+    try:
+        flags = _probed(model, batch.take((a, b)))
+        turned = _look(model, batch.take([(a, b)[i] for i in TURNED]), flags.switches)
+    except CaveatError:
+        raise
+    except Exception as error:  # the model cannot run so few rows
+        flags = _probed(model, batch)
+        plan = _plan(name, flags, {}, rows_mix=True)
+        problem = f"{type(error).__name__}: {error}".split("\n", 1)[0]
+        return replace(plan, note=_UNPROBED.format(name=name, error=problem))
+    if not _moves_with_rows(flags.glance.output, turned.output):
+        note = _MIXED_ROWS.format(name=name, axis=batch.axis)
+        return replace(_plan(name, flags, {}, rows_mix=True), note=note)
+    layouts = {
+        site: layout
+        for site, tensor in flags.glance.tensors.items()
+        if (
+            layout := find_layout(
+                tensor, turned.tensors.get(site), guess=batch.rows == 1
+            )
+        )
+    }
+    return _plan(name, flags, layouts)
+
+
+def _plan(
+    name: str, flags: Flags, layouts: dict[str, Layout], *, rows_mix: bool = False
+) -> Plan:
+    note = None
+    if flags.unreached:
+        note = _UNREACHED.format(name=name, paths=", ".join(flags.unreached))
+    sites, names = flags.glance.sites, flags.glance.names
+    return Plan(flags.switches, sites, names, flags.reached, layouts, rows_mix, note)
+
+
+def _probed(model: nn.Module, batch: Batch) -> Flags:
+    return _flags(model, Switches(), lambda switches: _look(model, batch, switches))
+
+
+def _flags(model: nn.Module, switches: Switches, look: Any) -> Flags:
+    everything = frozenset(ModelCopy(model).modules)
+    return find_flags(type(model).__name__, everything, switches, look)
+
+
+def _look(model: nn.Module, batch: Batch, switches: Switches) -> Glance:
+    omega = _ProbeOmega()
+    output, run = run_pass(model, batch, omega, switches, record=False)
+    return Glance(output, tuple(run.sites), run.reached, omega.tensors)
+
+
+@dataclass
+class _ProbeOmega:
+    """Leaves everything as it is and keeps what the sites were given."""
+
+    seed: int = 0
+    draw: int = 0
+    shared: bool = True
+    tensors: dict[str, Tensor | None] = field(default_factory=dict)
+
+    def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
+        if tensor is not None:
+            tensor = tensor.detach().clone() if has_values else tensor.to("meta")
+        self.tensors[site.name] = tensor
+
+    def spec(
+        self, site: SiteCall, law: Law, shape: Sequence[int], like: Tensor
+    ) -> tuple[NoiseSpec, Layout | None] | None:
+        return None
+
+
+def _moves_with_rows(two: Any, three: Any) -> bool:
+    """Whether every output tensor with rows moves as the rows of the input do."""
+    pairs = zip(pytree.tree_leaves(two), pytree.tree_leaves(three), strict=False)
+    return all(
+        find_layout(left, right, guess=True) is not None
+        for left, right in pairs
+        if isinstance(left, Tensor) and left.shape != right.shape
+    )
