@@ -19,7 +19,8 @@ LAYERS = {
     2: {"sampling", "training", "maxent", "decisions", "evaluation"},
     3: {"estimators"},
     4: {"scale", "serve"},
-    5: {"cli", "demo", "papers", "__main__"},
+    5: {"demo", "papers"},
+    6: {"cli", "__main__"},
 }
 LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names}
 FILES = [p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py"]

@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.predictive.examples import ANSWERS, random_draws, random_logits
 from torch.testing import assert_close
 
 from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
@@ -16,6 +15,7 @@ from caveat.predictive import (
     GaussianAccumulator,
     GaussianPredictive,
 )
+from tests.predictive.examples import ANSWERS, random_draws, random_logits
 
 cuts = st.lists(st.integers(1, 6), min_size=1, max_size=6)
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from tests.predictive.examples import random_draws, random_logits, without_draws
 from torch.testing import assert_close
 
 from caveat import _optional
@@ -14,6 +13,7 @@ from caveat.errors import (
     ShapeError,
 )
 from caveat.predictive import CategoricalPredictive, GaussianPredictive, Predictive
+from tests.predictive.examples import random_draws, random_logits, without_draws
 
 
 def gaussian(rows: int = 6, n_draws: int = 9, event=(2,)) -> GaussianPredictive:

@@ -8,14 +8,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.predictive.enumeration import classifier_logits
-from tests.predictive.examples import ANSWERS, random_logits
 from torch.testing import assert_close
 
 from caveat._random import random_uniform, stream_key
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import CategoricalPredictive
 from caveat.predictive import moments as moments_source
+from tests.predictive.enumeration import classifier_logits
+from tests.predictive.examples import ANSWERS, random_logits
 
 
 def shares_not_the_mode(labels: torch.Tensor, n_classes: int) -> torch.Tensor:

@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.statistics import assert_mean_is, assert_variance_is
 from torch.testing import assert_close
 
 from caveat.errors import InputTypeError, ShapeError
 from caveat.predictive import Moments, merge
 from caveat.predictive import moments as source
+from tests.statistics import assert_mean_is, assert_variance_is
 
 numbers = st.floats(-1e3, 1e3)
 samples = st.lists(numbers, min_size=1, max_size=20).map(

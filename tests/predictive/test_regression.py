@@ -11,8 +11,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
-from tests.predictive.enumeration import regression_draws
-from tests.predictive.examples import random_draws, without_draws
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 from torch.testing import assert_close
 
@@ -20,6 +18,8 @@ from caveat.errors import DrawsNotKeptError, InputTypeError, ParameterError, Sha
 from caveat.predictive import GaussianPredictive
 from caveat.predictive import mixture as mixture_source
 from caveat.predictive import moments as moments_source
+from tests.predictive.enumeration import regression_draws
+from tests.predictive.examples import random_draws, without_draws
 
 
 def mixture(draws, precision):

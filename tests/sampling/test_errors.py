@@ -11,6 +11,7 @@ from torch import nn
 import caveat
 from caveat import MCDropout
 from caveat.errors import (
+    CaveatWarning,
     DrawsNotKeptError,
     InputTypeError,
     NoStochasticSiteError,
@@ -206,11 +207,18 @@ def test_torchscript(make, call):
         call(make())
 
 
-def test_exported_module():
-    with pytest.raises((UnsupportedModelError, NoStochasticSiteError)) as caught:
-        MCDropout(exported()).draws(X, n_draws=2)
-    assert isinstance(caught.value, UnsupportedModelError), str(caught.value)
-    assert "export" in str(caught.value).lower()
+def test_exported_module_keeps_its_dropout():
+    """An exported graph still calls dropout, but runs with its own batch size only."""
+    with pytest.warns(CaveatWarning, match="cannot be run on two or three rows"):
+        draws = MCDropout(exported(), seed=0).draws(X, n_draws=20)
+    assert float(draws.std(0).max()) > 0
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # torch's own
+def test_exported_module_without_its_dropout():
+    graph = torch.export.export(net(), (X,)).run_decompositions().module()
+    with pytest.raises(NoStochasticSiteError, match="exported"):
+        MCDropout(graph).draws(X, n_draws=2)
 
 
 @pytest.mark.parametrize("thing", [torch.relu, "model", None, nn.Linear, {}])

@@ -7,7 +7,7 @@ from torch import nn
 from caveat.sampling.engine import Sampler
 from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import DrawOmega
-from caveat.sampling.probe import plan_for
+from caveat.sampling.plans import plan_for
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import run_pass

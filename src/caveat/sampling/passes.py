@@ -124,6 +124,8 @@ class Pass:
         The sites reached so far.
     recorder : Recorder
         Runs the operations; with ``record`` it keeps the tape of the noisy ones.
+    started, finished : float
+        When the model was called and when it returned.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class Pass:
         self.omega = omega
         self.sites: list[SiteCall] = []
         self.recorder = Recorder(self._rule, record=record)
+        self.started = self.finished = 0.0  # seconds, on the clock of perf_counter
         self._rules = rules
         self._stack = stack
         self._seen: Counter[tuple[str, bool]] = Counter()

@@ -128,39 +128,47 @@ def _remember(model: nn.Module, key: Any, plan: Plan) -> None:
 def _made(model: nn.Module, batch: Batch) -> Plan:
     name = type(model).__name__
     a, b = batch.two_rows()
+    two, three = batch.take((a, b)), batch.take([(a, b)[i] for i in TURNED])
     try:
-        flags = _probed(model, batch.take((a, b)))
-        turned = _look(model, batch.take([(a, b)[i] for i in TURNED]), flags.switches)
+        flags = _probed(model, two)
+        layouts = _layouts(model, two, three, flags.switches, guess=batch.rows == 1)
+        if layouts and flags.switches.host_generators:
+            # Host numbers may skip layers in one pass and not in the next.
+            plain = _layouts(model, two, three, Switches(), guess=batch.rows == 1)
+            layouts = {**(plain or {}), **layouts}
     except CaveatError:
         raise
     except Exception as error:  # the model cannot run so few rows
         flags = _probed(model, batch)
-        plan = _plan(name, flags, {}, rows_mix=True)
         problem = f"{type(error).__name__}: {error}".split("\n", 1)[0]
-        return replace(plan, note=_UNPROBED.format(name=name, error=problem))
-    if not _moves_with_rows(flags.glance.output, turned.output):
+        note = _UNPROBED.format(name=name, error=problem)
+        return replace(_plan(name, flags, {}), rows_mix=True, note=note)
+    if layouts is None:
         note = _MIXED_ROWS.format(name=name, axis=batch.axis)
-        return replace(_plan(name, flags, {}, rows_mix=True), note=note)
-    layouts = {
-        site: layout
-        for site, tensor in flags.glance.tensors.items()
-        if (
-            layout := find_layout(
-                tensor, turned.tensors.get(site), guess=batch.rows == 1
-            )
-        )
-    }
+        return replace(_plan(name, flags, {}), rows_mix=True, note=note)
     return _plan(name, flags, layouts)
 
 
-def _plan(
-    name: str, flags: Flags, layouts: dict[str, Layout], *, rows_mix: bool = False
-) -> Plan:
+def _layouts(
+    model: nn.Module, two: Batch, three: Batch, switches: Switches, *, guess: bool
+) -> dict[str, Layout] | None:
+    """Where the rows lie at each site; None if the output does not follow them."""
+    left, right = (_look(model, batch, switches) for batch in (two, three))
+    if not _moves_with_rows(left.output, right.output):
+        return None
+    found = {
+        site: find_layout(tensor, right.tensors.get(site), guess=guess)
+        for site, tensor in left.tensors.items()
+    }
+    return {site: layout for site, layout in found.items() if layout is not None}
+
+
+def _plan(name: str, flags: Flags, layouts: dict[str, Layout]) -> Plan:
     note = None
     if flags.unreached:
         note = _UNREACHED.format(name=name, paths=", ".join(flags.unreached))
     sites, names = flags.glance.sites, flags.glance.names
-    return Plan(flags.switches, sites, names, flags.reached, layouts, rows_mix, note)
+    return Plan(flags.switches, sites, names, flags.reached, layouts, note=note)
 
 
 def _probed(model: nn.Module, batch: Batch) -> Flags:

@@ -1,5 +1,6 @@
 """Running a copy of a model once, below or above autograd."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -60,7 +61,9 @@ def run_pass(
             stack.enter_context(below_autograd())
         stack.enter_context(run.recorder)
         stack.enter_context(Guard(run, above_autograd=above, plain=switches.plain))
+        run.started = time.perf_counter()
         output = copy.root(*args, **kwargs)
+        run.finished = time.perf_counter()
     return output, run
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, overload
 
@@ -170,7 +170,6 @@ class _ClockOmega:
     draw: int = 0
     shared: bool = True
     reached: float | None = None
-    start: float = field(default_factory=time.perf_counter)
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         if self.reached is None:
@@ -197,7 +196,6 @@ def _timed(
     for _ in range(repeats):
         omega = _ClockOmega()
         _, run = run_pass(model, batch, omega, plan.switches, record=False)
-        total = time.perf_counter() - omega.start
-        shares.append((omega.reached or omega.start) - omega.start)
-        shares[-1] /= total
+        before = (omega.reached or run.started) - run.started
+        shares.append(before / (run.finished - run.started))
     return run.sites, median(shares)
