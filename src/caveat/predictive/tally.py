@@ -15,7 +15,15 @@ from torch import Tensor
 
 from caveat import _validation
 from caveat._random import random_uniform, stream_key
-from caveat.predictive.moments import Moments, blocks, merge, wide_dtype
+from caveat.predictive.moments import (
+    Moments,
+    blocks,
+    merge,
+    wide_dtype,
+    working_dtype,
+)
+
+_LOG_OF_ZERO = -1e4  # finite; exp of it is 0 in every type
 
 
 @final
@@ -59,16 +67,18 @@ class Tally:
 
     @classmethod
     def _of_block(cls, block: Tensor, uniforms: Tensor) -> Self:
-        logits = block.to(wide_dtype(block.device))
+        wide = wide_dtype(block.device)
+        logits = block.to(working_dtype(block.dtype))
         log_probs = logits.log_softmax(-1)
         probs = log_probs.exp()
-        # E9, one term each: H(p_t) = -sum_c p_tc log p_tc
-        entropy = torch.special.entr(probs).sum(-1).sum(0)
+        # E9, one term each: H(p_t) = -sum_c p_tc log p_tc, with 0 log 0 = 0
+        terms = probs * log_probs.clamp_min(_LOG_OF_ZERO)
+        entropy = -terms.sum(-1).sum(0, dtype=wide)
         masked = logits.isneginf()
         return cls(
             Moments.of(probs),
             Moments.of(logits.masked_fill(masked, 0.0)),
-            log_probs.logsumexp(0),
+            log_probs.logsumexp(0).to(wide),
             entropy,
             _count(_sampled_labels(probs, uniforms), probs.shape[-1]),
             _count(logits.argmax(-1), probs.shape[-1]),
@@ -85,7 +95,7 @@ def _unusable(logits: Tensor) -> Tensor:
 def _uniforms(seed: int, start: int, block: Tensor) -> Tensor:
     draws = range(start, start + len(block))
     uniforms = random_uniform(stream_key(seed, "labels"), draws, (1,))
-    uniforms = uniforms.to(wide_dtype(block.device)).to(block.device)
+    uniforms = uniforms.to(block.device, working_dtype(block.dtype))
     return uniforms.view(-1, *[1] * (block.ndim - 1))  # shape: (draws, 1, …, 1)
 
 

@@ -20,7 +20,7 @@ from caveat.sampling.passes import DrawOmega, Pass, SiteCall
 from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import optimised
-from caveat.sampling.running import below_autograd, run_pass
+from caveat.sampling.running import run_pass
 from caveat.sampling.tape import Ref, Tape
 
 _NO_SITE = """{name} has no stochastic site, so all draws would be identical.
@@ -169,12 +169,11 @@ class _Replay:
         self._noisy = [i for i, out in enumerate(tape.outputs) if isinstance(out, Ref)]
 
     def leaves(self, seed: int, draws: range) -> Iterator[list[Any]]:
-        with torch.no_grad(), below_autograd():
-            for noisy in self._program.outputs(seed, draws):
-                leaves = list(self._clean)
-                for position, tensor in zip(self._noisy, noisy, strict=True):
-                    leaves[position] = tensor
-                yield leaves
+        for noisy in self._program.outputs(seed, draws):
+            leaves = list(self._clean)
+            for position, tensor in zip(self._noisy, noisy, strict=True):
+                leaves[position] = tensor
+            yield leaves
 
     @property
     def source(self) -> str:

@@ -22,19 +22,13 @@ from caveat.predictive import (
 )
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.inputs import Batch, batches_of, check_model
+from caveat.sampling.jobs import Accumulator, Job, Output
 
 _NO_PRECISION = """regress needs precision=tau, the inverse variance of the noise in y
 (paper 001, eq. 12): the predictive variance is 1/tau plus the spread of the draws.
 If the noise has standard deviation s in the units of y, pass precision=1/s**2."""
 
-_NO_OUTPUT = """The model returned {kind}, and it is not clear which tensor to read.
-Say which:  {method}(..., output=lambda out: out[{example}])"""
-
-_FIRST_ROUND = 32  # draws before a tolerance is first looked at
 _MAX_DRAWS = 10_000
-
-Output = Callable[[Any], Tensor]
-Accumulator = GaussianAccumulator | CategoricalAccumulator
 
 
 @dataclass(frozen=True)
@@ -203,7 +197,7 @@ class MCDropout:
         if precision is None:
             raise ParameterError(_NO_PRECISION)
         tau = check.precision(precision)
-        job = _Job(n_draws, tolerance, max_draws, keep_draws, "regress", output)
+        job = Job(n_draws, tolerance, max_draws, keep_draws, "regress", output)
         if keep_draws and tolerance is None:
             return GaussianPredictive.from_draws(
                 self._kept(job, inputs, kwinputs, batch_size, progress), precision=tau
@@ -235,7 +229,7 @@ class MCDropout:
         The last axis holds the classes. The parameters are those of :meth:`regress`;
         here ``tolerance`` is a fraction of √(p(1-p)) of each class.
         """
-        job = _Job(n_draws, tolerance, max_draws, keep_draws, "classify", output)
+        job = Job(n_draws, tolerance, max_draws, keep_draws, "classify", output)
         if keep_draws and tolerance is None:
             logits = self._kept(job, inputs, kwinputs, batch_size, progress)
             return CategoricalPredictive.from_logits(logits, seed=self.seed)
@@ -293,7 +287,7 @@ class MCDropout:
 
     def _kept(
         self,
-        job: "_Job",
+        job: Job,
         inputs: tuple[Any, ...],
         kwinputs: dict[str, Any],
         batch_size: int | None,
@@ -316,7 +310,7 @@ class MCDropout:
 
     def _accumulated(
         self,
-        job: "_Job",
+        job: Job,
         make: Callable[[], Accumulator],
         inputs: tuple[Any, ...],
         kwinputs: dict[str, Any],
@@ -342,89 +336,6 @@ class MCDropout:
                     accumulator.add(block)
             done = more.stop
         return [accumulator for _, accumulator in states]
-
-
-@dataclass(frozen=True)
-class _Job:
-    """What was asked for."""
-
-    n_draws: int
-    tolerance: float | None
-    max_draws: int
-    keep_draws: bool
-    method: str
-    output: Output | None
-
-    def __post_init__(self) -> None:
-        check.positive_int("n_draws", self.n_draws)
-        check.positive_int("max_draws", self.max_draws)
-        if self.tolerance is not None:
-            check.unit_interval("tolerance", self.tolerance)
-        if self.output is not None and not callable(self.output):
-            raise InputTypeError(
-                f"output must be a function of what the model returns. "
-                f"Got {self.output!r}."
-            )
-
-    @property
-    def first_round(self) -> int:
-        if self.tolerance is None:
-            return self.n_draws
-        return min(_FIRST_ROUND, self.max_draws)
-
-    def satisfied(self, done: int, accumulators: Sequence[Accumulator]) -> bool:
-        if self.tolerance is None or done >= self.max_draws:
-            return True
-        return all(a.relative_error() <= self.tolerance for a in accumulators)
-
-    def picked(self, session: Session, draws: range) -> Iterator[Tensor]:
-        """The tensor of interest of each draw."""
-        for leaves in session.outputs(draws):
-            output = pytree.tree_unflatten(leaves, session.structure)
-            yield self._pick(output, session)
-
-    def blocks(self, session: Session, draws: range) -> Iterator[Tensor]:
-        """The same, several draws at a time: (draws, batch, *event)."""
-        block: list[Tensor] = []
-        for tensor in self.picked(session, draws):
-            block.append(tensor.clone())
-            if len(block) * tensor.numel() >= 1 << 20 or len(block) == 256:
-                yield torch.stack(block)
-                block = []
-        if block:
-            yield torch.stack(block)
-
-    def _pick(self, output: Any, session: Session) -> Tensor:
-        tensor = self.output(output) if self.output is not None else find_output(output)
-        if not isinstance(tensor, Tensor):
-            kind = f"{type(output).__name__}" if self.output is None else "an object"
-            if self.output is not None:
-                raise InputTypeError(
-                    f"output= must return a tensor. Got {type(tensor).__name__}."
-                )
-            example = repr(next(iter(output))) if isinstance(output, dict) else "0"
-            raise InputTypeError(
-                _NO_OUTPUT.format(kind=kind, method=self.method, example=example)
-            )
-        if tensor.dim() == 0:
-            raise ShapeError(
-                f"{self.method} needs an output of shape (batch, ...). Got a single "
-                f"number; pick a tensor with rows by output=."
-            )
-        return tensor
-
-
-def find_output(output: Any) -> Any:
-    """The tensor of a model's output, if it is plain which: itself, or its logits."""
-    if isinstance(output, Tensor):
-        return output
-    if isinstance(getattr(output, "logits", None), Tensor):
-        return output.logits
-    if isinstance(output, dict) and isinstance(output.get("logits"), Tensor):
-        return output["logits"]
-    if isinstance(output, list | tuple) and len(output) == 1:
-        return find_output(output[0])
-    return None
 
 
 def _stacked(session: Session, n_draws: int, bar: ProgressBar) -> list[Any]:

@@ -10,8 +10,10 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from caveat.sampling.dispatch import below_autograd
 from caveat.sampling.tape import Op, Ref, Tape
 
 # Noise is drawn for several draws at a time, as many as keep it in a fast cache.
@@ -34,10 +36,15 @@ class Program:
 
     def outputs(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...]]:
         """The noisy outputs of each draw, in the order of the tape's outputs."""
+        # A generator must not be left waiting inside these blocks: its caller would be
+        # in them, too.
         for block in self._blocks(draws):
-            noise = [spec.sample(seed, block).unbind(0) for spec in self._specs]
+            with torch.no_grad(), below_autograd():
+                noise = [spec.sample(seed, block).unbind(0) for spec in self._specs]
             for of_one_draw in zip(*noise, strict=True):
-                yield self._run(self._constants, of_one_draw)
+                with torch.no_grad(), below_autograd():
+                    outputs = self._run(self._constants, of_one_draw)
+                yield outputs
 
     def _blocks(self, draws: range) -> Iterator[range]:
         numbers = max(1, sum(spec.numel for spec in self._specs))

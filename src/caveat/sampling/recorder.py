@@ -20,9 +20,8 @@ views, ``out=``, item assignment):
 - a write is alive as long as its storage is (``Tape.drop_dead``).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Self
 
 import torch
@@ -32,33 +31,20 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from caveat.sampling.dispatch import (
+    OpInfo,
+    is_tensors,
+    op_info,
+    same_place,
+    storage_of,
+    tensors_in,
+    weak_storage,
+    whole_storage,
+)
 from caveat.sampling.noise import NoiseSpec
 from caveat.sampling.tape import Op, Ref, Tape
 
 _aten = torch.ops.aten
-
-# Composite operations that are recorded whole. They neither draw, nor write, nor let
-# a value decide a shape; all others are taken apart until plain operations remain.
-WHOLE = frozenset(
-    """
-    linear matmul einsum bilinear conv1d conv2d conv3d conv_transpose1d
-    conv_transpose2d conv_transpose3d layer_norm group_norm batch_norm instance_norm
-    rms_norm softmax log_softmax max_pool1d max_pool2d max_pool3d avg_pool1d
-    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
-    embedding_bag reshape flatten unflatten contiguous to type_as view_as expand_as
-    reshape_as chunk split split_with_sizes narrow numpy_T mT mH matrix_H movedim
-    swapaxes swapdims square selu relu6 prelu std var upsample_nearest1d
-    upsample_nearest2d upsample_bilinear2d lstm gru rnn_tanh rnn_relu
-    scaled_dot_product_attention divide multiply subtract true_divide negative clip
-    greater greater_equal less less_equal not_equal __and__ __or__ __xor__
-    """.split()
-)
-
-# Operations on noisy tensors that return plain numbers which no noise can change.
-_METADATA = frozenset(
-    "dim size stride numel storage_offset is_contiguous is_complex is_floating_point "
-    "sym_size sym_stride sym_numel sym_storage_offset is_same_size".split()
-)
 
 
 class Recorder(TorchDispatchMode):
@@ -104,11 +90,11 @@ class Recorder(TorchDispatchMode):
             kwargs = dict(
                 zip(kwargs, self._without_outside(kwargs.values()), strict=True)
             )
-        info = _info(func)
+        info = op_info(func)
         if info.written:
             return self._run_write(func, info, args, kwargs)
         result = func(*args, **kwargs)
-        inputs = {_storage(t) for t in _tensors((*args, *kwargs.values()))}
+        inputs = {storage_of(t) for t in tensors_in((*args, *kwargs.values()))}
         self._note_fresh(result, inputs)
         if self._record and not inputs.isdisjoint(self._noisy):
             self._write_down(func, args, kwargs, result, inputs)
@@ -124,7 +110,7 @@ class Recorder(TorchDispatchMode):
 
     def is_noisy(self, tensor: Any) -> bool:
         """Whether the value of ``tensor`` depends on noise."""
-        return isinstance(tensor, Tensor) and _storage(tensor) in self._noisy
+        return isinstance(tensor, Tensor) and storage_of(tensor) in self._noisy
 
     # ------------------------------------------------------------ dispatch
 
@@ -162,7 +148,7 @@ class Recorder(TorchDispatchMode):
         rule = self._rule_for(func)
         if rule is not None:
             return rule(func, *args, **kwargs)
-        if _info(func).take_apart:
+        if op_info(func).take_apart:
             with self:
                 return func.decompose(*args, **kwargs)
         return self.run(func, *args, **kwargs)
@@ -191,16 +177,16 @@ class Recorder(TorchDispatchMode):
         """False for a view of a clean input: ``clean.expand_as(noisy)`` is clean."""
         if tensor is None or not tensor.numel():
             return tensor is not None
-        storage = _storage(tensor)
+        storage = storage_of(tensor)
         return storage in self._noisy or storage not in inputs
 
     def _escapes(self, func: OpOverload, args: Any, result: Any) -> bool:
-        info = _info(func)
-        if not _is_tensors(result) and not info.metadata:
+        info = op_info(func)
+        if not is_tensors(result) and not info.metadata:
             self.escape = self.escape or f"{func} handed a drawn value to Python"
         elif info.dynamic_shape and self._decides_shape(func, args):
             self.escape = self.escape or f"a drawn value decides the shape of {func}"
-        return self.escape is not None or not _is_tensors(result)
+        return self.escape is not None or not is_tensors(result)
 
     def _decides_shape(self, func: OpOverload, args: Any) -> bool:
         if func is not _aten.index.Tensor:
@@ -211,11 +197,11 @@ class Recorder(TorchDispatchMode):
         return any(self.is_noisy(mask) for mask in masks)
 
     def _number_result(self, tensor: Tensor) -> int:
-        storage = _storage(tensor)
+        storage = storage_of(tensor)
         if storage not in self._noisy:
             group = len(self._noisy)
             number = self.tape.new_value(tensor, group)
-            self._noisy[storage] = _NoisyStorage(_weak(tensor), number, group)
+            self._noisy[storage] = _NoisyStorage(weak_storage(tensor), number, group)
         else:
             number = self.tape.new_value(tensor, self._noisy[storage].group)
         self._numbers[tensor] = number
@@ -229,7 +215,7 @@ class Recorder(TorchDispatchMode):
 
     def _ref(self, argument: Any) -> Any:
         if isinstance(argument, Tensor):
-            noisy = self._noisy.get(_storage(argument))
+            noisy = self._noisy.get(storage_of(argument))
             return Ref(
                 self._constant(argument)
                 if noisy is None
@@ -254,14 +240,12 @@ class Recorder(TorchDispatchMode):
         if number is None:
             number = self.tape.add_constant(tensor, group=-1)
             self._constants[id(tensor)] = number  # the tape keeps it, so the id stays
-            self._constants_on.setdefault(_storage(tensor), []).append(number)
+            self._constants_on.setdefault(storage_of(tensor), []).append(number)
         return number
 
     # ------------------------------------------------------------ writing
 
-    def _run_write(
-        self, func: OpOverload, info: "_Info", args: Any, kwargs: Any
-    ) -> Any:
+    def _run_write(self, func: OpOverload, info: OpInfo, args: Any, kwargs: Any) -> Any:
         returned = {}
         for name in info.written:
             target = args[name] if isinstance(name, int) else kwargs.get(name)
@@ -277,20 +261,22 @@ class Recorder(TorchDispatchMode):
             for name in info.written
         ]
         if self._record:
-            self._prepare_write(list(_tensors(targets)), (*args, *kwargs.values()))
+            self._prepare_write(list(tensors_in(targets)), (*args, *kwargs.values()))
         result = func(*args, **kwargs)
         if self._record:
-            self._write_down_write(func, args, kwargs, result, list(_tensors(targets)))
+            self._write_down_write(
+                func, args, kwargs, result, list(tensors_in(targets))
+            )
         return returned.get(id(result), result)
 
     def _prepare_write(self, targets: list[Tensor], arguments: Any) -> None:
-        noisy = any(map(self.is_noisy, _tensors(arguments)))
+        noisy = any(map(self.is_noisy, tensors_in(arguments)))
         for target in targets:
-            storage = _storage(target)
+            storage = storage_of(target)
             if storage in self._noisy:
                 continue
             if noisy or storage in self._constants_on:
-                pristine = _whole(target).clone()
+                pristine = whole_storage(target).clone()
                 self._repoint_constants(storage, pristine)
                 if noisy:
                     self._start_from(pristine, target)
@@ -300,7 +286,7 @@ class Recorder(TorchDispatchMode):
         for number in self._constants_on.pop(storage, ()):
             old = self.tape.constants[number]
             self._constants.pop(id(old))
-            self.tape.constants[number] = _same_place(old, pristine)
+            self.tape.constants[number] = same_place(old, pristine)
 
     def _start_from(self, pristine: Tensor, target: Tensor) -> None:
         """Make the storage of ``target`` noisy; each draw starts with a copy of it."""
@@ -308,7 +294,9 @@ class Recorder(TorchDispatchMode):
         base = self.tape.new_value(pristine, group)
         source = Ref(self._constant(pristine))
         self.tape.ops.append(Op(_aten.clone.default, (source,), {}, (base,)))
-        self._noisy[_storage(target)] = _NoisyStorage(_weak(target), base, group)
+        self._noisy[storage_of(target)] = _NoisyStorage(
+            weak_storage(target), base, group
+        )
 
     def _write_down_write(
         self,
@@ -320,7 +308,7 @@ class Recorder(TorchDispatchMode):
     ) -> None:
         if not any(map(self.is_noisy, targets)):
             self._note_fresh(
-                result, {_storage(t) for t in _tensors((*args, *kwargs.values()))}
+                result, {storage_of(t) for t in tensors_in((*args, *kwargs.values()))}
             )
             return
         refs, keyword_refs = self._refs(args), self._keyword_refs(kwargs)
@@ -337,22 +325,22 @@ class Recorder(TorchDispatchMode):
     # ------------------------------------------------------------ outside storages
 
     def _note_fresh(self, result: Any, inputs: set[int]) -> None:
-        for tensor in _tensors((result,)):
-            storage = _storage(tensor)
+        for tensor in tensors_in((result,)):
+            storage = storage_of(tensor)
             if storage not in inputs and storage not in self._fresh:
-                self._fresh[storage] = _weak(tensor)
+                self._fresh[storage] = weak_storage(tensor)
 
     def _is_outside(self, tensor: Tensor) -> bool:
-        storage = _storage(tensor)
+        storage = storage_of(tensor)
         return storage not in self._fresh and storage not in self._noisy
 
     def _privatise(self, tensor: Tensor) -> Tensor:
-        storage = _storage(tensor)
+        storage = storage_of(tensor)
         if storage not in self._private:
-            copy = _whole(tensor).clone()
+            copy = whole_storage(tensor).clone()
             self._private[storage] = _PrivateCopy(tensor, copy)
-            self._fresh[_storage(copy)] = _weak(copy)
-        return _same_place(tensor, self._private[storage].copy)
+            self._fresh[storage_of(copy)] = weak_storage(copy)
+        return same_place(tensor, self._private[storage].copy)
 
     def _without_outside(self, arguments: Any) -> tuple[Any, ...]:
         """``arguments``, with our copies for outside tensors that were written."""
@@ -360,8 +348,8 @@ class Recorder(TorchDispatchMode):
 
     def _replace_outside(self, argument: Any) -> Any:
         if isinstance(argument, Tensor):
-            held = self._private.get(_storage(argument))
-            return argument if held is None else _same_place(argument, held.copy)
+            held = self._private.get(storage_of(argument))
+            return argument if held is None else same_place(argument, held.copy)
         if isinstance(argument, list | tuple):
             return type(argument)(map(self._replace_outside, argument))
         return argument
@@ -378,65 +366,3 @@ class _NoisyStorage:
 class _PrivateCopy:
     outside: Tensor
     copy: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class _Info:
-    """What the schema of an operation says."""
-
-    written: tuple[int | str, ...]
-    take_apart: bool
-    dynamic_shape: bool
-    metadata: bool
-
-
-@cache
-def _info(func: OpOverload) -> _Info:
-    name = func._schema.name.removeprefix("aten::")
-    written: list[int | str] = []
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            written.append(argument.name if argument.kwarg_only else position)
-    return _Info(
-        written=tuple(written),
-        take_apart=name not in WHOLE
-        and name not in _METADATA
-        and func._can_decompose(),
-        dynamic_shape=torch.Tag.dynamic_output_shape in func.tags,
-        metadata=name in _METADATA,
-    )
-
-
-def _tensors(arguments: Any) -> Iterator[Tensor]:
-    for argument in arguments:
-        if isinstance(argument, Tensor):
-            yield argument
-        elif isinstance(argument, list | tuple):
-            yield from _tensors(argument)
-
-
-def _is_tensors(result: Any) -> bool:
-    if isinstance(result, list | tuple):
-        return all(t is None or isinstance(t, Tensor) for t in result)
-    return isinstance(result, Tensor)
-
-
-def _storage(tensor: Tensor) -> int:
-    return tensor.untyped_storage()._cdata
-
-
-def _weak(tensor: Tensor) -> StorageWeakRef:
-    return StorageWeakRef(tensor.untyped_storage())
-
-
-def _whole(tensor: Tensor) -> Tensor:
-    """The whole storage of ``tensor``, in one dimension."""
-    base = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    return base.set_(tensor.untyped_storage())
-
-
-def _same_place(tensor: Tensor, base: Tensor) -> Tensor:
-    """The view of ``base`` that ``tensor`` is of its own storage."""
-    if base.dtype != tensor.dtype:
-        base = base.view(tensor.dtype)
-    return base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())

@@ -1,8 +1,7 @@
 """Running a copy of a model once, below or above autograd."""
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from torch import nn
 
 from caveat.sampling.compiler import compiler_aside
 from caveat.sampling.copying import ModelCopy
+from caveat.sampling.dispatch import below_autograd
 from caveat.sampling.guard import Guard
 from caveat.sampling.host import seeded_host_generators
 from caveat.sampling.inputs import Batch
@@ -65,21 +65,6 @@ def run_pass(
         output = copy.root(*args, **kwargs)
         run.finished = time.perf_counter()
     return output, run
-
-
-@contextmanager
-def below_autograd() -> Iterator[None]:
-    """Skip autograd altogether: composite operations then reach the recorder whole.
-
-    Nor do writes count in the version of a tensor, which autograd would do even for
-    writes that the recorder redirects.
-    """
-    versions = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
-    with (
-        torch._C._AutoDispatchBelowAutograd(),
-        torch._C._ExcludeDispatchKeyGuard(versions),
-    ):
-        yield
 
 
 def _switch_registered(copy: ModelCopy) -> None:

@@ -1,0 +1,129 @@
+"""Facts about operations and storages that the recorder goes by."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.multiprocessing.reductions import StorageWeakRef
+
+# Composite operations that are recorded whole. They neither draw, nor write, nor let
+# a value decide a shape; all others are taken apart until plain operations remain.
+WHOLE = frozenset(
+    """
+    linear matmul einsum bilinear conv1d conv2d conv3d conv_transpose1d
+    conv_transpose2d conv_transpose3d layer_norm group_norm batch_norm instance_norm
+    rms_norm softmax log_softmax max_pool1d max_pool2d max_pool3d avg_pool1d
+    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+    embedding_bag reshape flatten unflatten contiguous to type_as view_as expand_as
+    reshape_as chunk split split_with_sizes narrow numpy_T mT mH matrix_H movedim
+    swapaxes swapdims square selu relu6 prelu std var upsample_nearest1d
+    upsample_nearest2d upsample_bilinear2d lstm gru rnn_tanh rnn_relu
+    scaled_dot_product_attention divide multiply subtract true_divide negative clip
+    greater greater_equal less less_equal not_equal __and__ __or__ __xor__
+    """.split()
+)
+
+# Operations on noisy tensors that return plain numbers which no noise can change.
+_METADATA = frozenset(
+    "dim size stride numel storage_offset is_contiguous is_complex is_floating_point "
+    "sym_size sym_stride sym_numel sym_storage_offset is_same_size".split()
+)
+
+
+@contextmanager
+def below_autograd() -> Iterator[None]:
+    """Skip autograd altogether: composite operations then reach the recorder whole.
+
+    Nor do writes count in the version of a tensor, which autograd would do even for
+    writes that the recorder redirects.
+    """
+    versions = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
+    with (
+        torch._C._AutoDispatchBelowAutograd(),
+        torch._C._ExcludeDispatchKeyGuard(versions),
+    ):
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class OpInfo:
+    """What the schema of an operation says.
+
+    Attributes
+    ----------
+    written : tuple
+        Arguments that it writes to, by position or name.
+    take_apart : bool
+        It is composite, and not known to be harmless as a whole.
+    dynamic_shape : bool
+        Values decide the shape of its result.
+    metadata : bool
+        It returns plain numbers that no value decides.
+    """
+
+    written: tuple[int | str, ...]
+    take_apart: bool
+    dynamic_shape: bool
+    metadata: bool
+
+
+@cache
+def op_info(func: OpOverload) -> OpInfo:
+    """What the schema of ``func`` says."""
+    name = func._schema.name.removeprefix("aten::")
+    written: list[int | str] = []
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            written.append(argument.name if argument.kwarg_only else position)
+    return OpInfo(
+        written=tuple(written),
+        take_apart=name not in WHOLE
+        and name not in _METADATA
+        and func._can_decompose(),
+        dynamic_shape=torch.Tag.dynamic_output_shape in func.tags,
+        metadata=name in _METADATA,
+    )
+
+
+def tensors_in(arguments: Any) -> Iterator[Tensor]:
+    """All tensors among arguments, which may hold lists of them."""
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            yield argument
+        elif isinstance(argument, list | tuple):
+            yield from tensors_in(argument)
+
+
+def is_tensors(result: Any) -> bool:
+    """Whether a result is made of tensors only."""
+    if isinstance(result, list | tuple):
+        return all(t is None or isinstance(t, Tensor) for t in result)
+    return isinstance(result, Tensor)
+
+
+def storage_of(tensor: Tensor) -> int:
+    """The address of a tensor's storage."""
+    return tensor.untyped_storage()._cdata
+
+
+def weak_storage(tensor: Tensor) -> StorageWeakRef:
+    """Keeps the address of a storage from being used again, but not its memory."""
+    return StorageWeakRef(tensor.untyped_storage())
+
+
+def whole_storage(tensor: Tensor) -> Tensor:
+    """The whole storage of ``tensor``, in one dimension."""
+    base = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    return base.set_(tensor.untyped_storage())
+
+
+def same_place(tensor: Tensor, base: Tensor) -> Tensor:
+    """The view of ``base`` that ``tensor`` is of its own storage."""
+    if base.dtype != tensor.dtype:
+        base = base.view(tensor.dtype)
+    return base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())

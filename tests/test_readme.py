@@ -1,0 +1,41 @@
+"""The quick starts of README.md run as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import caveat
+
+TEXT = (Path(__file__).parent.parent / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+
+
+def net(outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 9), nn.Dropout(0.1), nn.Linear(9, outputs))
+
+
+def given() -> dict[str, object]:
+    """What a block takes for granted."""
+    return {
+        "caveat": caveat,
+        "model": net(1),
+        "convnet": net(3),
+        "x": torch.randn(5, 4),
+        "y": torch.randn(5, 1),
+        "tau": 4.0,
+        "images": torch.randn(5, 4),
+    }
+
+
+@pytest.mark.parametrize("code", BLOCKS, ids=lambda code: code.split("\n", 1)[0][:40])
+def test_block_runs(code):
+    if "from_pretrained" in code:
+        pytest.skip("loads a model from the hub; the zoo runs such models from configs")
+    exec(code, given())
+
+
+def test_every_block_was_found():
+    assert len(BLOCKS) == 5
