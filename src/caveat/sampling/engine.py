@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from caveat.errors import CaveatError, InputTypeError, NoStochasticSiteError
 from caveat.sampling.inputs import Batch
-from caveat.sampling.passes import DrawOmega, Pass, SiteCall
+from caveat.sampling.passes import DrawOmega, Pass
 from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import optimised
@@ -55,7 +55,7 @@ class Sampler:
     def one_pass(self, batch: Batch, draw: int, *, above_autograd: bool) -> Any:
         """The output of a single draw, with gradients if asked for."""
         plan = plan_for(self.model, batch)
-        require_sites(self.model, plan.sites)
+        require_sites(self.model, plan)
         omega = self.omega(plan, batch, draw)
         switches = replace(
             plan.switches, above_autograd=above_autograd or plan.switches.above_autograd
@@ -88,7 +88,7 @@ class Session:
     """
 
     def __init__(self, sampler: Sampler, batch: Batch, plan: Plan) -> None:
-        require_sites(sampler.model, plan.sites)
+        require_sites(sampler.model, plan)
         self._sampler = sampler
         self._batch = batch
         self._plan = plan
@@ -190,11 +190,11 @@ class _Replay:
         return all(_close(again[i], self._clean[i]) for i in self._noisy)
 
 
-def require_sites(model: nn.Module, sites: tuple[SiteCall, ...]) -> None:
+def require_sites(model: nn.Module, plan: Plan) -> None:
     """Raise if nothing would be random."""
-    if any(site.draws for site in sites):
+    if plan.names or plan.switches.host_generators:
         return
-    rates = ""
+    sites, rates = plan.sites, ""
     if sites:
         paths = ", ".join(sorted({site.path or "(the model)" for site in sites})[:6])
         rates = _ALL_ZERO.format(n=len(sites), paths=paths)

@@ -78,7 +78,10 @@ def find_flags(
         if trained is None or not trained.returns_like(evaluated):
             raise UnsupportedModelError(_HOST.format(name=name))
         switches = replace(flags.switches, on=everything)
-        flags = replace(flags, switches=switches, glance=trained)
+        known = evaluated.names  # this pass may have skipped what another would not
+        new = tuple(site for site in trained.sites if site.name not in known)
+        glance = replace(trained, sites=evaluated.sites + new)
+        flags = replace(flags, switches=switches, glance=glance)
     return replace(flags, reached=frozenset(reached))
 
 

@@ -24,9 +24,7 @@ def seeded_host_generators(seed: int, draw: int) -> Iterator[None]:
     with _turn:
         before = _state()
         try:
-            key = stream_key(seed, f"host@{draw}")
-            random.seed(key)
-            np.random.seed(key % 2**32)  # noqa: NPY002
+            _seed(stream_key(seed, f"host@{draw}"))
             yield
         finally:
             _restore(before)
@@ -34,16 +32,25 @@ def seeded_host_generators(seed: int, draw: int) -> Iterator[None]:
 
 @contextmanager
 def watched_host_generators() -> Iterator[list[bool]]:
-    """On exit the list says whether either generator was used; both are restored."""
+    """On exit the list says whether either generator was used; both are restored.
+
+    They start from a fixed state, so that what is seen does not hang on their past.
+    """
     used: list[bool] = []
     with _turn:
         before = _state()
         try:
+            _seed(0)
+            start = _state()
             yield used
         finally:
-            used.append(not _same(before, _state()))
-            if used[0]:
-                _restore(before)
+            used.append(not _same(start, _state()))
+            _restore(before)
+
+
+def _seed(key: int) -> None:
+    random.seed(key)
+    np.random.seed(key % 2**32)  # noqa: NPY002
 
 
 def _state() -> tuple[Any, Any]:

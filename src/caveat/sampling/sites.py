@@ -136,7 +136,7 @@ def inspect(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
     model = check_model(model)
     batch = Batch.of(inputs, kwinputs, axis=0, model=model)
     plan = plan_for(model, batch)
-    require_sites(model, plan.sites)
+    require_sites(model, plan)
     firing = _firing_in_eval(model, batch, plan)
     seen, share = _timed(model, batch, plan)
     modules = ModelCopy(model).modules
