@@ -11,19 +11,20 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
-from caveat.sampling.rules import attention, dropout, random, recurrent
+from caveat.sampling.rules import attention, dropout, pooling, random, recurrent
 
 _RULES: dict[OpOverload, Callable[..., Any]] = {
     **dropout.RULES,
     **attention.RULES,
     **recurrent.RULES,
     **random.RULES,
+    **pooling.RULES,
 }
 
 
 @cache
 def rule_for(func: OpOverload) -> Callable[..., Any] | None:
-    """The rule of an operation; None if it draws nothing."""
+    """The rule of an operation; None if it is run as it is."""
     rule = _RULES.get(func)
     if rule is None and torch.Tag.nondeterministic_seeded in func.tags:
         return random.with_own_generator
