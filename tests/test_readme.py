@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import caveat
+from tests.zoo.models import ZOO
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
@@ -35,6 +36,10 @@ def test_block_runs(code):
     if "from_pretrained" in code:
         pytest.skip("loads a model from the hub; the zoo runs such models from configs")
     exec(code, given())
+
+
+def test_the_zoo_has_the_size_that_is_claimed():
+    assert f" {len(ZOO)} awkward models" in TEXT
 
 
 def test_every_block_was_found():

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 
@@ -50,6 +50,117 @@ def unit_interval(name: str, value: Any) -> float:
     if not 0.0 < number < 1.0:
         raise ParameterError(f"{name} must lie strictly between 0 and 1. Got {value}.")
     return number
+
+
+def positive(name: str, value: Any) -> float:
+    """A finite real number above 0 (length-scales, penalties, scales)."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputTypeError(
+            f"{name} must be a number above 0. "
+            f"Got {value!r} of type {type(value).__name__}."
+        )
+    number = float(value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise ParameterError(f"{name} must be finite and above 0. Got {value}.")
+    return number
+
+
+def positive_tensor(name: str, value: Tensor) -> Tensor:
+    """A tensor of finite numbers above 0, with its graph."""
+    if value.numel() == 0 or not bool((torch.isfinite(value) & (value > 0)).all()):
+        raise ParameterError(f"{name} must be finite and above 0. Got {value}.")
+    return value
+
+
+def positive_values(name: str, value: Any) -> Any:
+    """A finite number above 0, or a tensor of them."""
+    if isinstance(value, Tensor):
+        return positive_tensor(name, floating(name, value))
+    return positive(name, value)
+
+
+def keep_probability(name: str, value: Any) -> float:
+    """A keep probability, one minus a drop rate, in (0, 1]."""
+    number = positive(name, value)
+    if number > 1.0:
+        raise ParameterError(
+            f"{name} must lie in (0, 1]. Got {value}. It is the probability that a "
+            f"unit is kept: one minus the drop rate."
+        )
+    return number
+
+
+def keep_probabilities(name: str, value: Any) -> Any:
+    """A keep probability in (0, 1], or a tensor of them."""
+    if not isinstance(value, Tensor):
+        return keep_probability(name, value)
+    keeps = positive_tensor(name, floating(name, value))
+    keep_probability(name, float(keeps.max()))
+    return keeps
+
+
+def several(name: str, value: Any) -> int:
+    """An integer of at least two (draws whose spread is to be measured)."""
+    number = positive_int(name, value)
+    if number < 2:
+        raise ParameterError(
+            f"{name} must be at least 2, as the error is measured by the spread. "
+            f"Got {value}."
+        )
+    return number
+
+
+def scalar(name: str, value: Any) -> Tensor:
+    """One number, as a tensor without axes, with its graph."""
+    number = (
+        value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
+    )
+    if number.ndim:
+        raise ShapeError(
+            f"{name} must be a single number. Got the shape {tuple(number.shape)}; "
+            f"sum it first."
+        )
+    return number
+
+
+def per_row(name: str, shape: Sequence[int], rows: Sequence[int]) -> None:
+    """``name`` must be one number, or one for each row of weights."""
+    if len(shape) and tuple(shape) != tuple(rows):
+        raise ShapeError(
+            f"{name} must be a number or have the shape {tuple(rows)}, one per row of "
+            f"weights. Got {tuple(shape)}."
+        )
+
+
+def rows_of_weights(name: str, value: Any) -> Tensor:
+    """Floating-point weights (*rows, weights), none of the axes empty."""
+    weights = floating(name, value)
+    if weights.ndim == 0 or weights.numel() == 0:
+        raise ShapeError(
+            f"{name} must have the shape (*rows, weights), the weights of a unit last. "
+            f"Got {tuple(weights.shape)}."
+        )
+    return finite(name, weights)
+
+
+def log_likelihoods(value: Any) -> Tensor:
+    """Log-likelihoods (draws, batch), one of each row under each draw."""
+    tensor = draws(value, axes="(draws, batch)", least=2)
+    if tensor.ndim > 2:
+        raise ShapeError(
+            f"log_likelihood must have the shape (draws, batch). Got "
+            f"{tuple(tensor.shape)}; sum it over the outputs of a row."
+        )
+    return tensor
+
+
+def module(name: str, value: Any) -> nn.Module:
+    """A torch module."""
+    if not isinstance(value, nn.Module):
+        raise InputTypeError(
+            f"{name} must be a torch.nn.Module. Got {type(value).__name__}."
+        )
+    return value
 
 
 def drop_rate(value: float, *, where: str) -> float:

@@ -31,6 +31,15 @@ def test_draws_have_the_distribution_of_the_plain_loop(specimen):
     assert_same_distribution(ours, plain_loop(specimen, specimen.n_draws, seed=1))
 
 
+@pytest.mark.slow
+@over_zoo()
+def test_distribution_of_the_plain_loop_with_power(specimen):
+    """Enough draws to notice a variance that is off by a quarter."""
+    n_draws = 12 * specimen.n_draws
+    ours = draws_of(specimen, n_draws)
+    assert_same_distribution(ours, plain_loop(specimen, n_draws, seed=2))
+
+
 @over_zoo(where=lambda s: s.row_wise and s.noise_has_rows)
 def test_independent_masks_have_the_same_marginals_and_differ_by_row(specimen):
     rows, n_draws = [0, 0, 1], min(specimen.n_draws, 150)

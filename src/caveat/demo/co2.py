@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from caveat.data import MonthlySeries, load_co2_monthly
 from caveat.demo.table import Report
 from caveat.demo.timing import timed
-from caveat.demo.training import decay_groups, fit, half_squared_error, own_randomness
+from caveat.demo.training import fit, half_squared_error, own_randomness
 from caveat.evaluation import PredictiveDisplay
 from caveat.predictive import GaussianPredictive
 from caveat.sampling import MCDropout
+from caveat.theory import Loss, weight_decay_groups
 
 N_TRAIN = 272  # months with data, to March 1981, as in the paper
 DROP_RATE = 0.1
@@ -137,8 +138,12 @@ def train(
     """The dropout net, trained on some of the months."""
     with own_randomness(seed):
         net = make_net(effort.width)
-        groups = decay_groups(
-            net, lengthscale=LENGTHSCALE, precision=precision, n_train=len(rows)
+        groups = weight_decay_groups(
+            net,
+            precision=precision,
+            lengthscale=LENGTHSCALE,
+            n_train=len(rows),
+            loss=Loss.half_squared_error(),
         )
         data = (task.x[rows], task.y[rows])
         fit(net, groups, half_squared_error, data, n_steps=effort.n_steps, what="CO2")

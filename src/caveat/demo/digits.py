@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from caveat.data import DigitImages, load_digits_images
 from caveat.demo.table import Report
 from caveat.demo.timing import timed
-from caveat.demo.training import decay_groups, fit, own_randomness
+from caveat.demo.training import fit, own_randomness
 from caveat.evaluation import SoftmaxScatterDisplay
 from caveat.predictive import CategoricalPredictive
 from caveat.sampling import MCDropout
+from caveat.theory import Loss, weight_decay_groups
 
 DROP_RATE = 0.5
 LENGTHSCALE = 0.5  # a weight decay of the last layer near the paper's 5e-4
@@ -121,8 +122,12 @@ def train(task: Task, effort: Effort, *, seed: int) -> nn.Sequential:
     """The LeNet, trained."""
     with own_randomness(seed):
         net = make_net()
-        groups = decay_groups(
-            net, lengthscale=LENGTHSCALE, precision=1.0, n_train=len(task.train[0])
+        groups = weight_decay_groups(
+            net,
+            precision=1.0,
+            lengthscale=LENGTHSCALE,
+            n_train=len(task.train[0]),
+            loss=Loss.negative_log_likelihood(),
         )
         loss = nn.CrossEntropyLoss()
         fit(

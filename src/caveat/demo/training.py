@@ -1,4 +1,4 @@
-"""A small training loop, and the weight decay that belongs to a prior."""
+"""A small training loop."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,47 +23,6 @@ def own_randomness(seed: int) -> Iterator[None]:
 def half_squared_error(predicted: Tensor, observed: Tensor) -> Tensor:
     """The loss of paper 001, averaged over rows: its scale fixes what tau means."""
     return 0.5 * (predicted - observed).square().sum(-1).mean()
-
-
-def decay_groups(
-    model: nn.Sequential,
-    *,
-    lengthscale: float,
-    precision: float,
-    n_train: int,
-) -> list[dict[str, Any]]:
-    """Optimiser groups whose weight decay is the prior of paper 001, eq. 12.
-
-    For half squared errors (or, with precision 1, cross entropy) averaged over rows.
-    The optimiser's gradient ``weight_decay * W`` is that of (weight_decay / 2) |W|².
-    Torch scales masks by 1/keep_prob, so W here is keep_prob times the papers' M.
-
-    Parameters
-    ----------
-    model : nn.Sequential
-        Each layer of weights sees the dropout between it and the one before.
-    lengthscale, precision : float
-        l and tau, the latter in the units the model is trained in.
-    n_train : int
-        N, the number of training rows.
-
-    Returns
-    -------
-    list of dict
-        For an optimiser with a coupled decay (SGD, Adam; not AdamW).
-    """
-    # B9: keep l²/2 |M|² + l²/2 |m|², over tau N; with W = keep M: l²/keep |W|²
-    unit = lengthscale**2 / (n_train * precision)
-    groups: list[dict[str, Any]] = []
-    keep_prob = 1.0
-    for layer in model:
-        if isinstance(layer, nn.Dropout):
-            keep_prob = 1.0 - layer.p
-        elif isinstance(layer, nn.Linear | nn.Conv2d):
-            groups.append({"params": [layer.weight], "weight_decay": unit / keep_prob})
-            groups.append({"params": [layer.bias], "weight_decay": unit})
-            keep_prob = 1.0
-    return groups
 
 
 def fit(

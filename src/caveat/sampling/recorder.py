@@ -116,7 +116,7 @@ class Recorder(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Keep torch from importing its compiler (seconds, 60 MB) to step around us."""
+        """Keep torch from importing its whole compiler, just to step around us."""
         return False
 
     def __torch_dispatch__(

@@ -31,8 +31,8 @@ _MIN_OUTPUTS = 64  # below, folding the mask into the weight is cheaper
 def kept_units(mask: Tensor) -> Tensor:
     """Numbers of the units that a mask keeps, padded with some that it drops.
 
-    Matrix products whose sides are no multiple of the vector width lose up to a third
-    of their speed, so a few dropped units are taken along; their weights are zero.
+    Matrix products whose sides are no multiple of the vector width are much slower, so
+    a few dropped units are taken along; their weights are zero.
     """
     mask = mask.flatten()
     kept = mask.nonzero().flatten()

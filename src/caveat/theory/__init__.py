@@ -1,0 +1,55 @@
+"""The papers' equations as pure functions; docs/equations.md lists them."""
+
+from caveat.theory.bound import elbo, gaussian_log_likelihood, objective_from_elbo
+from caveat.theory.groups import weight_decay_groups
+from caveat.theory.kl import (
+    Estimate,
+    component_information,
+    kl_bias,
+    kl_row_exact,
+    kl_row_lower_bound,
+    kl_row_monte_carlo,
+    kl_row_upper_bound,
+    mask_entropy,
+)
+from caveat.theory.precision import (
+    HALF_SQUARED_ERROR,
+    Loss,
+    bias_l2_penalty,
+    l2_penalty,
+    lengthscale,
+    log_density_shift,
+    model_precision,
+    penalty_from_weight_decay,
+    precision_in_standard_units,
+    precision_in_units_of_y,
+    require_coupled_decay,
+    weight_decay_from_penalty,
+)
+
+__all__ = [
+    "Loss",
+    "HALF_SQUARED_ERROR",
+    "model_precision",
+    "l2_penalty",
+    "bias_l2_penalty",
+    "lengthscale",
+    "weight_decay_from_penalty",
+    "penalty_from_weight_decay",
+    "require_coupled_decay",
+    "weight_decay_groups",
+    "precision_in_units_of_y",
+    "precision_in_standard_units",
+    "log_density_shift",
+    "mask_entropy",
+    "component_information",
+    "kl_row_exact",
+    "kl_row_upper_bound",
+    "kl_row_lower_bound",
+    "kl_row_monte_carlo",
+    "kl_bias",
+    "Estimate",
+    "gaussian_log_likelihood",
+    "elbo",
+    "objective_from_elbo",
+]

@@ -1,0 +1,189 @@
+"""The weight decay that belongs to a prior, as parameter groups of an optimiser."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.conv import _ConvNd
+
+from caveat import _validation as validation
+from caveat.errors import ParameterError
+from caveat.theory.precision import Loss, l2_penalty, weight_decay_from_penalty
+
+_WEIGHTS = (nn.Linear, _ConvNd, nn.Embedding, nn.EmbeddingBag)
+_MASKS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+_NO_PRIOR = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.PReLU)
+
+_UNKNOWN = """keep_prob must be given for {names}.
+Which dropout feeds these weights cannot be read off {model}: only chains are followed,
+that is nn.Sequential (nested or not) of linear, convolution and embedding layers and
+nn.Dropout*, each weight with one keep probability. Pass keep_prob={{name: 1 - drop
+rate on the input of that layer, …}}, or one number if it holds for all weights."""
+
+
+def weight_decay_groups(
+    model: nn.Module,
+    *,
+    precision: float,
+    lengthscale: float,
+    n_train: int,
+    loss: Loss,
+    keep_prob: float | Mapping[str, float] | None = None,
+) -> list[dict[str, Any]]:
+    """Optimiser groups whose weight decay is the prior N(0, 1/l²) of papers 000, 001.
+
+    Each weight layer is decayed by the keep probability p of the dropout that feeds
+    it, weight_decay = 2 c l² / (p tau N), and biases, which nothing drops, with p = 1
+    (ledger E13, E14, E17). Torch scales what it keeps by 1/p, hence the division.
+    Normalisation layers and PReLU slopes have no prior and are not decayed.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Not changed. In a chain of modules (``nn.Sequential``) the dropout between a
+        weight layer and the one before feeds it; several multiply.
+    precision : float
+        tau in the units the model is trained in; 1 for a log-likelihood.
+    lengthscale : float
+        l.
+    n_train : int
+        N, the number of training rows.
+    loss : Loss
+        What is coded as the data term.
+    keep_prob : float or mapping, optional
+        For other models: p of the input of every weight layer, or {parameter name: p}.
+        What a mapping leaves out is looked for in the chain.
+
+    Returns
+    -------
+    list of dict
+        With ``params`` and ``weight_decay``, all parameters of the model, for an
+        optimiser whose decay is coupled: SGD, Adam; not AdamW
+        (``require_coupled_decay``).
+
+    Examples
+    --------
+    >>> from torch import optim
+    >>> net = nn.Sequential(
+    ...     nn.Linear(2, 50), nn.ReLU(), nn.Dropout(0.2), nn.Linear(50, 1)
+    ... )
+    >>> groups = weight_decay_groups(
+    ...     net, precision=4.0, lengthscale=0.2, n_train=100,
+    ...     loss=Loss.half_squared_error(),
+    ... )
+    >>> [(len(g["params"]), round(g["weight_decay"], 9)) for g in groups]
+    [(3, 0.0001), (1, 0.000125)]
+    >>> optimiser = optim.Adam(groups, lr=1e-3)
+    """
+    model = validation.module("model", model)
+    members: dict[float, list[nn.Parameter]] = {}
+    for parameter, keep in _keep_probs(model, keep_prob).items():
+        decay = 0.0
+        if keep is not None:
+            penalty = l2_penalty(
+                precision=precision,
+                lengthscale=lengthscale,
+                keep_prob=keep,
+                n_train=n_train,
+                loss=loss,
+                inverted=True,
+            )
+            decay = weight_decay_from_penalty(penalty)
+        members.setdefault(decay, []).append(parameter)
+    return [{"params": own, "weight_decay": decay} for decay, own in members.items()]
+
+
+def _keep_probs(
+    model: nn.Module, given: float | Mapping[str, float] | None
+) -> dict[nn.Parameter, float | None]:
+    """For each parameter p of what feeds it; None for those without a prior."""
+    if given is None or isinstance(given, Mapping):
+        known = _fed_in_chain(model) | _named(model, given or {})
+        every = None
+    else:
+        known, every = {}, validation.keep_probability("keep_prob", given)
+    keeps: dict[nn.Parameter, float | None] = {}
+    unknown: list[str] = []
+    for name, parameter, owner in _parameters(model):
+        keep = known.get(parameter, _by_kind(name, owner, every))
+        if keep is None and not isinstance(owner, _NO_PRIOR):
+            unknown.append(name)
+        keeps[parameter] = keep
+    if unknown:
+        names = ", ".join(map(repr, unknown))
+        raise ParameterError(_UNKNOWN.format(names=names, model=type(model).__name__))
+    return keeps
+
+
+def _by_kind(name: str, owner: nn.Module, weights: float | None) -> float | None:
+    """p of a parameter that is not known by itself: that of ``weights``, or 1."""
+    if isinstance(owner, _NO_PRIOR):
+        return None
+    is_bias = "bias" in name.rpartition(".")[2]
+    return 1.0 if is_bias else weights
+
+
+def _parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, nn.Module]]:
+    """Each parameter once, with its name and the module that holds it."""
+    seen: set[nn.Parameter] = set()
+    for path, module in model.named_modules():
+        for name, parameter in module.named_parameters(path, recurse=False):
+            if parameter not in seen:
+                seen.add(parameter)
+                yield name, parameter, module
+
+
+def _named(
+    model: nn.Module, given: Mapping[str, float]
+) -> dict[nn.Parameter, float | None]:
+    names = dict(model.named_parameters(remove_duplicate=False))
+    for name in given:
+        if name not in names:
+            raise ParameterError(
+                f"keep_prob must name parameters of the model. Got {name!r}; "
+                f"there are {', '.join(map(repr, names))}."
+            )
+    return {
+        names[name]: validation.keep_probability(f"keep_prob[{name!r}]", value)
+        for name, value in given.items()
+    }
+
+
+def _fed_in_chain(model: nn.Module) -> dict[nn.Parameter, float | None]:
+    """p of the input of each weight layer of a chain; None if it is not clear."""
+    fed: dict[nn.Parameter, float | None] = {}
+    keep: float | None = 1.0
+    for module in _in_order(model):
+        if isinstance(module, _WEIGHTS):
+            weight = module.weight
+            fed[weight] = keep if fed.get(weight, keep) == keep else None
+            keep = 1.0
+        elif isinstance(module, _MASKS):
+            rate = validation.drop_rate(module.p, where=f"{module} of the model")
+            keep = None if keep is None else keep * (1.0 - rate)
+        elif not _is_clear(module):
+            keep = None
+    return fed
+
+
+def _in_order(module: nn.Module) -> Iterator[nn.Module]:
+    """The modules of a chain as they are called; what is no chain, as a whole."""
+    if isinstance(module, nn.Sequential) and _runs_in_order(module):
+        for child in module:
+            yield from _in_order(child)
+    else:
+        yield module
+
+
+def _runs_in_order(module: nn.Sequential) -> bool:
+    """Whether a subclass of nn.Sequential still calls its modules one by one."""
+    return type(module).forward is nn.Sequential.forward
+
+
+def _is_clear(module: nn.Module) -> bool:
+    """Whether a module surely neither drops units nor mixes them by weights."""
+    if isinstance(module, _NO_PRIOR):
+        return True
+    plain = not list(module.children()) and not list(module.parameters())
+    return plain and "drop" not in type(module).__name__.lower()

@@ -1,0 +1,445 @@
+"""Model precision, weight decay and length-scale: any two give the third.
+
+Dropout training minimises, over N rows,
+
+    (1/N) sum_i c |y_i - f(x_i)|² + sum_layers lambda |M|² + lambda_b |m|²
+
+with M the weights, m the biases and c the scale of the loss that was coded. It equals
+minus the bound of the deep Gaussian process (papers 000 and 001) with observation
+precision tau and prior N(0, 1/l²) on each weight, divided by tau N / (2c), if
+
+    lambda = c p l² / (tau N),      lambda_b = c l² / (tau N),      p = Pr(keep).
+
+Paper 001's eq. 12 is the case c = 1/2. Torch's inverted dropout divides what it keeps
+by p and so stores W = p M: a penalty lambda |W|² then has lambda = c l² / (p tau N).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from caveat import _validation as validation
+from caveat.errors import ParameterError
+
+Values = TypeVar("Values", float, Tensor)
+
+_DECOUPLED = {"AdamW", "Adafactor", "Muon", "Lion", "SGDW", "LAMB", "Lamb"}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is coded as the data term of the objective, averaged over rows.
+
+    Made by one of the class methods; ``Loss(scale=c)`` for anything else.
+
+    Attributes
+    ----------
+    scale : float
+        c, the factor before a row's squared error summed over outputs.
+    gaussian : bool
+        Whether the loss is a squared error, whose precision tau is open. If not, it
+        is a log-likelihood, and its precision is 1.
+
+    Examples
+    --------
+    >>> Loss.squared_error()
+    Loss(scale=1.0, gaussian=True)
+    >>> Loss.mean_squared_error(n_outputs=4)
+    Loss(scale=0.25, gaussian=True)
+    >>> Loss.half_squared_error().summed_over_rows(32).scale
+    16.0
+    """
+
+    scale: float
+    gaussian: bool = True
+
+    def __post_init__(self) -> None:
+        validation.positive("scale", self.scale)
+
+    @classmethod
+    def half_squared_error(cls) -> "Loss":
+        """½ |y - f|² summed over outputs, averaged over rows: the papers' loss."""
+        return cls(0.5)
+
+    @classmethod
+    def squared_error(cls) -> "Loss":
+        """|y - f|² summed over outputs, averaged over rows."""
+        return cls(1.0)
+
+    @classmethod
+    def mean_squared_error(cls, n_outputs: int) -> "Loss":
+        """Squared errors averaged over rows and outputs: ``torch.nn.MSELoss()``."""
+        return cls(1.0 / validation.positive_int("n_outputs", n_outputs))
+
+    @classmethod
+    def negative_log_likelihood(cls) -> "Loss":
+        """-log p(y|x) averaged over rows: cross entropy, or a net with a noise head."""
+        return cls(0.5, gaussian=False)
+
+    def summed_over_rows(self, batch_size: int) -> "Loss":
+        """The same loss summed, not averaged, over the rows of a batch."""
+        n_rows = validation.positive_int("batch_size", batch_size)
+        return replace(self, scale=self.scale * n_rows)
+
+
+HALF_SQUARED_ERROR = Loss.half_squared_error()
+
+
+def model_precision(
+    *,
+    lengthscale: float,
+    keep_prob: float,
+    n_train: int,
+    l2_penalty: float,
+    loss: Loss = HALF_SQUARED_ERROR,
+    inverted: bool = False,
+) -> float:
+    """Observation precision tau that a penalty and a length-scale stand for.
+
+    tau = c p l² / (N lambda), paper 001 eq. 12 for any loss (ledger E15). The defaults
+    are the paper's; torch's own dropout needs ``inverted=True``.
+
+    Parameters
+    ----------
+    lengthscale : float
+        l; the prior of each weight is N(0, 1/l²).
+    keep_prob : float
+        p, one minus the drop rate on the input of the layer.
+    n_train : int
+        N, the number of training rows.
+    l2_penalty : float
+        lambda in ``lambda * W.square().sum()``; half an optimiser's ``weight_decay``.
+    loss : Loss
+        What is coded as the data term.
+    inverted : bool
+        True if kept units are divided by p while training (torch, Keras), so that the
+        penalised weights are p times the papers'.
+
+    Returns
+    -------
+    float
+        tau in the units the net is trained in; see ``precision_in_units_of_y``.
+
+    Examples
+    --------
+    >>> known = dict(lengthscale=1.0, keep_prob=0.9, n_train=200, l2_penalty=1e-3)
+    >>> round(model_precision(**known), 9)
+    2.25
+    >>> round(model_precision(**known, inverted=True), 9)
+    2.777777778
+    """
+    if not loss.gaussian:
+        raise ParameterError(
+            "A log-likelihood has no open precision: tau is 1 there. "
+            "Use lengthscale(precision=1.0, …) to see what the penalty says."
+        )
+    length, keep, n_rows = _prior(lengthscale, keep_prob, n_train)
+    penalty = validation.positive("l2_penalty", l2_penalty)
+    # E15: tau = c l² / (N lambda), times p; with W = p M divided by p
+    return _times_keep(loss.scale * length**2 / (n_rows * penalty), keep, inverted)
+
+
+def l2_penalty(
+    *,
+    precision: float,
+    lengthscale: float,
+    keep_prob: float,
+    n_train: int,
+    loss: Loss = HALF_SQUARED_ERROR,
+    inverted: bool = False,
+) -> float:
+    """Penalty lambda on |W|² of a layer that a precision and a length-scale ask for.
+
+    lambda = c p l² / (tau N) (ledger E14), one for each layer if the layers have
+    several keep probabilities: one common lambda means a length-scale per layer.
+
+    Parameters
+    ----------
+    precision : float
+        tau in the units the net is trained in; 1 for a log-likelihood.
+    lengthscale, keep_prob, n_train, loss, inverted
+        As in ``model_precision``.
+
+    Returns
+    -------
+    float
+        lambda in ``lambda * W.square().sum()``.
+
+    Examples
+    --------
+    >>> known = dict(precision=2.25, lengthscale=1.0, n_train=200)
+    >>> [round(l2_penalty(keep_prob=p, **known), 9) for p in (0.9, 0.45)]
+    [0.001, 0.0005]
+    """
+    keep = validation.keep_probability("keep_prob", keep_prob)
+    unit = bias_l2_penalty(
+        precision=precision, lengthscale=lengthscale, n_train=n_train, loss=loss
+    )
+    # E14: lambda = p lambda_b on M; lambda_b / p on W = p M, as p |M|² = |W|² / p
+    return _times_keep(unit, keep, inverted)
+
+
+def bias_l2_penalty(
+    *,
+    precision: float,
+    lengthscale: float,
+    n_train: int,
+    loss: Loss = HALF_SQUARED_ERROR,
+) -> float:
+    """Penalty lambda_b on |b|² of biases, or of any weights that nothing drops.
+
+    lambda_b = c l² / (tau N) (ledger E13): 1/p times that of the weights, as biases
+    are never dropped.
+
+    Parameters
+    ----------
+    precision, lengthscale, n_train, loss
+        As in ``l2_penalty``.
+
+    Returns
+    -------
+    float
+        lambda_b in ``lambda_b * b.square().sum()``.
+
+    Examples
+    --------
+    >>> round(bias_l2_penalty(precision=2.25, lengthscale=1.0, n_train=200), 9)
+    0.001111111
+    """
+    tau = _precision_of(loss, precision)
+    length, _, n_rows = _prior(lengthscale, 1.0, n_train)
+    # E13: lambda_b = c l² / (tau N)
+    return loss.scale * length**2 / (n_rows * tau)
+
+
+def lengthscale(
+    *,
+    precision: float,
+    l2_penalty: float,
+    keep_prob: float,
+    n_train: int,
+    loss: Loss = HALF_SQUARED_ERROR,
+    inverted: bool = False,
+) -> float:
+    """Prior length-scale l of a layer that a penalty and a precision stand for.
+
+    l² = tau N lambda / (c p) (ledger E16).
+
+    Parameters
+    ----------
+    precision : float
+        tau in the units the net is trained in; 1 for a log-likelihood.
+    l2_penalty, keep_prob, n_train, loss, inverted
+        As in ``model_precision``.
+
+    Returns
+    -------
+    float
+        l; the prior of each weight of the layer is N(0, 1/l²).
+
+    Examples
+    --------
+    >>> known = dict(precision=2.25, l2_penalty=1e-3, n_train=200)
+    >>> round(lengthscale(keep_prob=0.9, **known), 9)
+    1.0
+    """
+    tau = _precision_of(loss, precision)
+    penalty = validation.positive("l2_penalty", l2_penalty)
+    _, keep, n_rows = _prior(1.0, keep_prob, n_train)
+    # E16: l² = tau N lambda / c, divided by p; with W = p M times p
+    squared = _times_keep(tau * n_rows * penalty / loss.scale, keep, not inverted)
+    return math.sqrt(squared)
+
+
+def weight_decay_from_penalty(l2_penalty: float) -> float:
+    """An optimiser's ``weight_decay`` for a penalty lambda |W|²: 2 lambda (ledger E17).
+
+    The optimiser adds ``weight_decay * W`` to the gradient, which is that of
+    (weight_decay / 2) |W|². This holds for a decay that passes through the gradient
+    (SGD, Adam), not for AdamW: see ``require_coupled_decay``.
+
+    Examples
+    --------
+    >>> weight_decay_from_penalty(0.001)
+    0.002
+    """
+    # E17: weight_decay = 2 lambda
+    return 2.0 * validation.positive("l2_penalty", l2_penalty)
+
+
+def penalty_from_weight_decay(
+    weight_decay: float, *, optimiser: Optimizer | type[Optimizer] | None = None
+) -> float:
+    """The penalty lambda on |W|² that an optimiser's ``weight_decay`` stands for.
+
+    Parameters
+    ----------
+    weight_decay : float
+        As given to the optimiser.
+    optimiser : Optimizer or its class, optional
+        Refused if its decay is not the gradient of a penalty (AdamW).
+
+    Returns
+    -------
+    float
+        lambda = weight_decay / 2 (ledger E17).
+
+    Examples
+    --------
+    >>> penalty_from_weight_decay(0.002, optimiser=torch.optim.Adam)
+    0.001
+    """
+    if optimiser is not None:
+        require_coupled_decay(optimiser)
+    return validation.positive("weight_decay", weight_decay) / 2.0
+
+
+def require_coupled_decay(optimiser: Optimizer | type[Optimizer]) -> None:
+    """Refuse an optimiser whose decay is decoupled, such as AdamW.
+
+    It shrinks weights beside the gradient step, by the same share whatever the size of
+    Adam's own step. That is not the gradient of a penalty, so where it comes to rest is
+    not the minimum of the objective, and no tau or length-scale belongs to it.
+
+    Parameters
+    ----------
+    optimiser : Optimizer or its class
+        Known as decoupled: AdamW, Adafactor, Muon and their like, and whatever has
+        ``decoupled_weight_decay`` switched on.
+
+    Raises
+    ------
+    ParameterError
+        With the reason.
+
+    Examples
+    --------
+    >>> require_coupled_decay(torch.optim.SGD)
+    """
+    kind = optimiser if isinstance(optimiser, type) else type(optimiser)
+    groups = getattr(optimiser, "param_groups", ())
+    decoupled = any(group.get("decoupled_weight_decay", False) for group in groups)
+    if decoupled or any(base.__name__ in _DECOUPLED for base in kind.__mro__):
+        raise ParameterError(
+            f"The optimiser must add its weight decay to the gradient. "
+            f"{kind.__name__} decays weights beside the gradient, which is not the "
+            f"gradient of a penalty, so precision and length-scale say nothing about "
+            f"it. Use torch.optim.Adam or torch.optim.SGD."
+        )
+
+
+def precision_in_units_of_y(precision: Values, target_std: Values) -> Values:
+    """tau of a net trained on y / s, in the units of y: tau / s² (ledger E18).
+
+    Parameters
+    ----------
+    precision : float or Tensor
+        tau in the units of the standardised targets.
+    target_std : float or Tensor
+        s, by which the targets were divided; one number, or one per output.
+
+    Returns
+    -------
+    float or Tensor
+        tau in 1/y².
+
+    Examples
+    --------
+    >>> precision_in_units_of_y(4.0, 10.0)
+    0.04
+    """
+    tau, std = _tau_and_std(precision, target_std)
+    # E18: tau = tau_std / s²
+    return tau / std**2
+
+
+def precision_in_standard_units(precision: Values, target_std: Values) -> Values:
+    """tau in the units of y, for a net trained on y / s: tau s² (ledger E18).
+
+    Parameters
+    ----------
+    precision : float or Tensor
+        tau in 1/y².
+    target_std : float or Tensor
+        s, by which the targets are divided; one number, or one per output.
+
+    Returns
+    -------
+    float or Tensor
+        tau in the units of the standardised targets.
+
+    Examples
+    --------
+    >>> precision_in_standard_units(0.04, 10.0)
+    4.0
+    """
+    tau, std = _tau_and_std(precision, target_std)
+    return tau * std**2
+
+
+def log_density_shift(
+    target_std: float | Sequence[float] | Tensor, *, n_outputs: int = 1
+) -> float:
+    """What to add to log p(y / s) to have log p(y): minus log s of each output.
+
+    Parameters
+    ----------
+    target_std : float, sequence or Tensor
+        s: one number for all outputs, or one for each.
+    n_outputs : int
+        D, how many outputs share the one number.
+
+    Returns
+    -------
+    float
+        -sum_d log s_d (ledger E19), for each row.
+
+    Examples
+    --------
+    >>> round(log_density_shift(10.0, n_outputs=2), 6)
+    -4.60517
+    """
+    std = torch.as_tensor(target_std, dtype=torch.float64)
+    n_equal = validation.positive_int("n_outputs", n_outputs)
+    if std.ndim and n_equal > 1:
+        raise ParameterError(
+            f"n_outputs counts the outputs that share one target_std. Got {n_equal} "
+            f"and {tuple(std.shape)} numbers; leave n_outputs out."
+        )
+    # E19: log p(y) = log p(y / s) - sum_d log s_d
+    return -n_equal * float(validation.positive_tensor("target_std", std).log().sum())
+
+
+def _prior(
+    lengthscale: float, keep_prob: float, n_train: int
+) -> tuple[float, float, int]:
+    return (
+        validation.positive("lengthscale", lengthscale),
+        validation.keep_probability("keep_prob", keep_prob),
+        validation.positive_int("n_train", n_train),
+    )
+
+
+def _precision_of(loss: Loss, precision: float) -> float:
+    tau = validation.positive("precision", precision)
+    if not loss.gaussian and tau != 1.0:
+        raise ParameterError(
+            f"The precision of a log-likelihood is 1: it has no other noise to scale. "
+            f"Got {precision}; pass precision=1.0, or a Loss of squared errors."
+        )
+    return tau
+
+
+def _tau_and_std(precision: Values, target_std: Values) -> tuple[Values, Values]:
+    tau = validation.positive_values("precision", precision)
+    return tau, validation.positive_values("target_std", target_std)
+
+
+def _times_keep(value: float, keep_prob: float, divide: bool) -> float:
+    """``value`` times the keep probability, or divided by it."""
+    return value / keep_prob if divide else value * keep_prob
