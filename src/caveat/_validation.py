@@ -95,7 +95,7 @@ def keep_probabilities(name: str, value: Any) -> Any:
     if not isinstance(value, Tensor):
         return keep_probability(name, value)
     keeps = positive_tensor(name, floating(name, value))
-    keep_probability(name, float(keeps.max()))
+    keep_probability(name, keeps.detach().max().item())
     return keeps
 
 

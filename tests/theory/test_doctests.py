@@ -6,7 +6,9 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["precision", "groups", "kl", "bound"])
+@pytest.mark.parametrize(
+    "name", ["loss", "precision", "units", "groups", "kl", "bound"]
+)
 def test_examples(name):
     module = importlib.import_module(f"caveat.theory.{name}")
     result = doctest.testmod(module)

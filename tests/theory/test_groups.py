@@ -95,7 +95,7 @@ def test_groups_are_one_per_decay_and_fit_optimisers():
 
 
 @pytest.mark.parametrize(
-    "loss", [Loss.half_squared_error(), Loss.mean_squared_error(2)], ids=str
+    "loss", [Loss.half_squared_error(), Loss.mean_squared_error(8)], ids=str
 )
 def test_decay_is_the_gradient_of_the_kl_term(loss):
     """theory.md 5: (p l²/2) |M|² + (l²/2) |m|², over tau N / (2c), with W = p M."""

@@ -26,6 +26,10 @@ _SCRIPTED = """{name} is a TorchScript module, whose dropout was fixed when it w
 Pass the Python module from before torch.jit.script or torch.jit.trace."""
 
 
+_PLAIN = (bool, int, float, str, type(None))
+_TENSORS = ("_parameters", "_buffers")  # dicts of nothing but tensors
+
+
 class ModuleStack:
     """Which module of the copy is running: its path, for naming sites.
 
@@ -89,8 +93,13 @@ class ModelCopy:
         self._copies[id(module)] = self.modules[path] = copy
         state: dict[str, Any] = {}
         for name, value in module.__dict__.items():
-            where = path if name == "_modules" else _join(path, name)
-            state[name] = self._copy_value(value, where)
+            if type(value) in _PLAIN:
+                state[name] = value
+            elif name in _TENSORS or (isinstance(value, dict) and not value):
+                state[name] = value.copy()
+            else:
+                where = path if name == "_modules" else _join(path, name)
+                state[name] = self._copy_value(value, where)
         if self._own_buffers:
             state["_buffers"] = {k: _cloned(v) for k, v in state["_buffers"].items()}
         state["training"] = False

@@ -66,6 +66,8 @@ class Recorder(TorchDispatchMode):
         self._rule_for = rule_for
         self._active = False
         self._was_active: list[bool] = []
+        self._groups = 0
+        self._sweep_beyond = 2  # storages; then those that are gone are forgotten
         self._record = record
         self._fresh: dict[int, StorageWeakRef] = {}  # storages made in this pass
         self._noisy: dict[int, _NoisyStorage] = {}
@@ -90,6 +92,8 @@ class Recorder(TorchDispatchMode):
             kwargs = dict(
                 zip(kwargs, self._without_outside(kwargs.values()), strict=True)
             )
+        if len(self._fresh) + len(self._noisy) > self._sweep_beyond:
+            self._forget_dead()
         info = op_info(func)
         if info.written:
             return self._run_write(func, info, args, kwargs)
@@ -199,13 +203,17 @@ class Recorder(TorchDispatchMode):
     def _number_result(self, tensor: Tensor) -> int:
         storage = storage_of(tensor)
         if storage not in self._noisy:
-            group = len(self._noisy)
+            group = self._new_group()
             number = self.tape.new_value(tensor, group)
             self._noisy[storage] = _NoisyStorage(weak_storage(tensor), number, group)
         else:
             number = self.tape.new_value(tensor, self._noisy[storage].group)
         self._numbers[tensor] = number
         return number
+
+    def _new_group(self) -> int:
+        self._groups += 1
+        return self._groups
 
     def _refs(self, args: Any) -> tuple[Any, ...]:
         return tuple(map(self._ref, args))
@@ -290,7 +298,7 @@ class Recorder(TorchDispatchMode):
 
     def _start_from(self, pristine: Tensor, target: Tensor) -> None:
         """Make the storage of ``target`` noisy; each draw starts with a copy of it."""
-        group = len(self._noisy)
+        group = self._new_group()
         base = self.tape.new_value(pristine, group)
         source = Ref(self._constant(pristine))
         self.tape.ops.append(Op(_aten.clone.default, (source,), {}, (base,)))
@@ -329,6 +337,15 @@ class Recorder(TorchDispatchMode):
             storage = storage_of(tensor)
             if storage not in inputs and storage not in self._fresh:
                 self._fresh[storage] = weak_storage(tensor)
+
+    def _forget_dead(self) -> None:
+        """Let go of storages that are gone: even their headers break up the heap."""
+        for storage in [k for k, weak in self._fresh.items() if weak.expired()]:
+            del self._fresh[storage]
+        for storage in [k for k, n in self._noisy.items() if n.storage.expired()]:
+            del self._noisy[storage]
+        alive = len(self._fresh) + len(self._noisy)
+        self._sweep_beyond = alive + max(2, alive // 8)
 
     def _is_outside(self, tensor: Tensor) -> bool:
         storage = storage_of(tensor)

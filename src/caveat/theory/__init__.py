@@ -12,19 +12,20 @@ from caveat.theory.kl import (
     kl_row_upper_bound,
     mask_entropy,
 )
+from caveat.theory.loss import HALF_SQUARED_ERROR, Loss
 from caveat.theory.precision import (
-    HALF_SQUARED_ERROR,
-    Loss,
     bias_l2_penalty,
     l2_penalty,
     lengthscale,
-    log_density_shift,
     model_precision,
     penalty_from_weight_decay,
-    precision_in_standard_units,
-    precision_in_units_of_y,
     require_coupled_decay,
     weight_decay_from_penalty,
+)
+from caveat.theory.units import (
+    log_density_shift,
+    precision_in_standard_units,
+    precision_in_units_of_y,
 )
 
 __all__ = [

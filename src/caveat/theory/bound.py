@@ -5,7 +5,7 @@ import math
 from torch import Tensor
 
 from caveat import _validation as validation
-from caveat.theory.precision import HALF_SQUARED_ERROR, Loss
+from caveat.theory.loss import HALF_SQUARED_ERROR, Loss
 
 
 def gaussian_log_likelihood(
@@ -49,7 +49,7 @@ def elbo(log_likelihood: Tensor, kl: float | Tensor, *, n_train: int) -> Tensor:
     """Lower bound on the log evidence of all N training rows (ledger E28).
 
     N times the mean log-likelihood over draws and rows, less the KL of q(w) from the
-    prior (paper 000 eqs 7-8, 14-15). From a random batch of rows and random draws it
+    prior (paper 000 eqs 7, 12). From a random batch of rows and random draws it
     is an unbiased estimate, and so is its gradient.
 
     Parameters

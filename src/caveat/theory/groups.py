@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError
-from caveat.theory.precision import Loss, l2_penalty, weight_decay_from_penalty
+from caveat.theory.loss import Loss
+from caveat.theory.precision import l2_penalty, weight_decay_from_penalty
 
 _WEIGHTS = (nn.Linear, _ConvNd, nn.Embedding, nn.EmbeddingBag)
 _MASKS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
@@ -77,7 +78,7 @@ def weight_decay_groups(
     >>> optimiser = optim.Adam(groups, lr=1e-3)
     """
     model = validation.module("model", model)
-    members: dict[float, list[nn.Parameter]] = {}
+    members: dict[float, list[Tensor]] = {}
     for parameter, keep in _keep_probs(model, keep_prob).items():
         decay = 0.0
         if keep is not None:
@@ -96,14 +97,14 @@ def weight_decay_groups(
 
 def _keep_probs(
     model: nn.Module, given: float | Mapping[str, float] | None
-) -> dict[nn.Parameter, float | None]:
+) -> dict[Tensor, float | None]:
     """For each parameter p of what feeds it; None for those without a prior."""
     if given is None or isinstance(given, Mapping):
         known = _fed_in_chain(model) | _named(model, given or {})
         every = None
     else:
         known, every = {}, validation.keep_probability("keep_prob", given)
-    keeps: dict[nn.Parameter, float | None] = {}
+    keeps: dict[Tensor, float | None] = {}
     unknown: list[str] = []
     for name, parameter, owner in _parameters(model):
         keep = known.get(parameter, _by_kind(name, owner, every))
@@ -134,9 +135,7 @@ def _parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, nn.Module
                 yield name, parameter, module
 
 
-def _named(
-    model: nn.Module, given: Mapping[str, float]
-) -> dict[nn.Parameter, float | None]:
+def _named(model: nn.Module, given: Mapping[str, float]) -> dict[Tensor, float | None]:
     names = dict(model.named_parameters(remove_duplicate=False))
     for name in given:
         if name not in names:
@@ -150,9 +149,9 @@ def _named(
     }
 
 
-def _fed_in_chain(model: nn.Module) -> dict[nn.Parameter, float | None]:
+def _fed_in_chain(model: nn.Module) -> dict[Tensor, float | None]:
     """p of the input of each weight layer of a chain; None if it is not clear."""
-    fed: dict[nn.Parameter, float | None] = {}
+    fed: dict[Tensor, float | None] = {}
     keep: float | None = 1.0
     for module in _in_order(model):
         if isinstance(module, _WEIGHTS):

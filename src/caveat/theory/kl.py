@@ -248,9 +248,8 @@ def kl_row_monte_carlo(
         for part in _row(mean, keep_prob, component_std)
     )
     generator = torch.Generator(mean.device).manual_seed(as_seed(seed) % 2**63)
-    shape, like = (n_draws, *mean.shape), {"dtype": mean.dtype, "device": mean.device}
-    uniform = torch.rand(n_draws, *mean.shape[:-1], 1, generator=generator, **like)
-    noise = torch.randn(shape, generator=generator, **like)
+    uniform = mean.new_empty(n_draws, *mean.shape[:-1], 1).uniform_(generator=generator)
+    noise = mean.new_empty(n_draws, *mean.shape).normal_(generator=generator)
     # 000 eq. 13: w = z m + s eps
     weights = (uniform < keep) * mean + std * noise
     # E25: (1/T) sum_t log q(w_t) - log prior(w_t)

@@ -15,79 +15,14 @@ by p and so stores W = p M: a penalty lambda |W|² then has lambda = c l² / (p 
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
 
-import torch
-from torch import Tensor
 from torch.optim import Optimizer
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError
-
-Values = TypeVar("Values", float, Tensor)
+from caveat.theory.loss import HALF_SQUARED_ERROR, Loss
 
 _DECOUPLED = {"AdamW", "Adafactor", "Muon", "Lion", "SGDW", "LAMB", "Lamb"}
-
-
-@dataclass(frozen=True)
-class Loss:
-    """What is coded as the data term of the objective, averaged over rows.
-
-    Made by one of the class methods; ``Loss(scale=c)`` for anything else.
-
-    Attributes
-    ----------
-    scale : float
-        c, the factor before a row's squared error summed over outputs.
-    gaussian : bool
-        Whether the loss is a squared error, whose precision tau is open. If not, it
-        is a log-likelihood, and its precision is 1.
-
-    Examples
-    --------
-    >>> Loss.squared_error()
-    Loss(scale=1.0, gaussian=True)
-    >>> Loss.mean_squared_error(n_outputs=4)
-    Loss(scale=0.25, gaussian=True)
-    >>> Loss.half_squared_error().summed_over_rows(32).scale
-    16.0
-    """
-
-    scale: float
-    gaussian: bool = True
-
-    def __post_init__(self) -> None:
-        validation.positive("scale", self.scale)
-
-    @classmethod
-    def half_squared_error(cls) -> "Loss":
-        """½ |y - f|² summed over outputs, averaged over rows: the papers' loss."""
-        return cls(0.5)
-
-    @classmethod
-    def squared_error(cls) -> "Loss":
-        """|y - f|² summed over outputs, averaged over rows."""
-        return cls(1.0)
-
-    @classmethod
-    def mean_squared_error(cls, n_outputs: int) -> "Loss":
-        """Squared errors averaged over rows and outputs: ``torch.nn.MSELoss()``."""
-        return cls(1.0 / validation.positive_int("n_outputs", n_outputs))
-
-    @classmethod
-    def negative_log_likelihood(cls) -> "Loss":
-        """-log p(y|x) averaged over rows: cross entropy, or a net with a noise head."""
-        return cls(0.5, gaussian=False)
-
-    def summed_over_rows(self, batch_size: int) -> "Loss":
-        """The same loss summed, not averaged, over the rows of a batch."""
-        n_rows = validation.positive_int("batch_size", batch_size)
-        return replace(self, scale=self.scale * n_rows)
-
-
-HALF_SQUARED_ERROR = Loss.half_squared_error()
 
 
 def model_precision(
@@ -291,7 +226,8 @@ def penalty_from_weight_decay(
 
     Examples
     --------
-    >>> penalty_from_weight_decay(0.002, optimiser=torch.optim.Adam)
+    >>> from torch import optim
+    >>> penalty_from_weight_decay(0.002, optimiser=optim.Adam)
     0.001
     """
     if optimiser is not None:
@@ -319,7 +255,8 @@ def require_coupled_decay(optimiser: Optimizer | type[Optimizer]) -> None:
 
     Examples
     --------
-    >>> require_coupled_decay(torch.optim.SGD)
+    >>> from torch import optim
+    >>> require_coupled_decay(optim.SGD)
     """
     kind = optimiser if isinstance(optimiser, type) else type(optimiser)
     groups = getattr(optimiser, "param_groups", ())
@@ -331,88 +268,6 @@ def require_coupled_decay(optimiser: Optimizer | type[Optimizer]) -> None:
             f"gradient of a penalty, so precision and length-scale say nothing about "
             f"it. Use torch.optim.Adam or torch.optim.SGD."
         )
-
-
-def precision_in_units_of_y(precision: Values, target_std: Values) -> Values:
-    """tau of a net trained on y / s, in the units of y: tau / s² (ledger E18).
-
-    Parameters
-    ----------
-    precision : float or Tensor
-        tau in the units of the standardised targets.
-    target_std : float or Tensor
-        s, by which the targets were divided; one number, or one per output.
-
-    Returns
-    -------
-    float or Tensor
-        tau in 1/y².
-
-    Examples
-    --------
-    >>> precision_in_units_of_y(4.0, 10.0)
-    0.04
-    """
-    tau, std = _tau_and_std(precision, target_std)
-    # E18: tau = tau_std / s²
-    return tau / std**2
-
-
-def precision_in_standard_units(precision: Values, target_std: Values) -> Values:
-    """tau in the units of y, for a net trained on y / s: tau s² (ledger E18).
-
-    Parameters
-    ----------
-    precision : float or Tensor
-        tau in 1/y².
-    target_std : float or Tensor
-        s, by which the targets are divided; one number, or one per output.
-
-    Returns
-    -------
-    float or Tensor
-        tau in the units of the standardised targets.
-
-    Examples
-    --------
-    >>> precision_in_standard_units(0.04, 10.0)
-    4.0
-    """
-    tau, std = _tau_and_std(precision, target_std)
-    return tau * std**2
-
-
-def log_density_shift(
-    target_std: float | Sequence[float] | Tensor, *, n_outputs: int = 1
-) -> float:
-    """What to add to log p(y / s) to have log p(y): minus log s of each output.
-
-    Parameters
-    ----------
-    target_std : float, sequence or Tensor
-        s: one number for all outputs, or one for each.
-    n_outputs : int
-        D, how many outputs share the one number.
-
-    Returns
-    -------
-    float
-        -sum_d log s_d (ledger E19), for each row.
-
-    Examples
-    --------
-    >>> round(log_density_shift(10.0, n_outputs=2), 6)
-    -4.60517
-    """
-    std = torch.as_tensor(target_std, dtype=torch.float64)
-    n_equal = validation.positive_int("n_outputs", n_outputs)
-    if std.ndim and n_equal > 1:
-        raise ParameterError(
-            f"n_outputs counts the outputs that share one target_std. Got {n_equal} "
-            f"and {tuple(std.shape)} numbers; leave n_outputs out."
-        )
-    # E19: log p(y) = log p(y / s) - sum_d log s_d
-    return -n_equal * float(validation.positive_tensor("target_std", std).log().sum())
 
 
 def _prior(
@@ -433,11 +288,6 @@ def _precision_of(loss: Loss, precision: float) -> float:
             f"Got {precision}; pass precision=1.0, or a Loss of squared errors."
         )
     return tau
-
-
-def _tau_and_std(precision: Values, target_std: Values) -> tuple[Values, Values]:
-    tau = validation.positive_values("precision", precision)
-    return tau, validation.positive_values("target_std", target_std)
 
 
 def _times_keep(value: float, keep_prob: float, divide: bool) -> float:
