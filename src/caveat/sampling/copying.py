@@ -12,6 +12,7 @@ Writes to shared tensors during a pass are caught further down (``recorder.py``)
 
 import functools
 import types
+import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -110,9 +111,15 @@ class ModelCopy:
         return copy
 
     def _tracked_call(self, module: nn.Module, path: str) -> Callable[..., Any]:
+        # No strong reference to the module: a copy is to be freed when its pass ends,
+        # not when the garbage collector comes round.
+        stack, weak = self.stack, weakref.ref(module)
+
         def call(*args: Any, **kwargs: Any) -> Any:
-            with self.stack.inside(path):
-                return module._call_impl(*args, **kwargs)
+            running = weak()
+            assert running is not None
+            with stack.inside(path):
+                return running._call_impl(*args, **kwargs)
 
         return call
 

@@ -6,6 +6,7 @@ asks its :class:`Omega` for their noise. How a random operation uses that noise 
 written in ``caveat.sampling.rules``.
 """
 
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,7 +134,8 @@ class Pass:
     ) -> None:
         self.omega = omega
         self.sites: list[SiteCall] = []
-        self.recorder = Recorder(self._rule, record=record)
+        me = weakref.proxy(self)  # freed with the pass, not by the garbage collector
+        self.recorder = Recorder(lambda func: Pass._rule(me, func), record=record)
         self.started = self.finished = 0.0  # seconds, on the clock of perf_counter
         self._rules = rules
         self._stack = stack

@@ -1,0 +1,60 @@
+"""Put the stored sampling results into README.md: ``python -m benchmarks.quote``."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+_BLOCK = re.compile(r"(<!-- bench:begin -->\n).*?(<!-- bench:end -->)", re.DOTALL)
+_HEAD = (
+    "| | plain loop | Caveat | ratio | one plain pass | first call, 2 draws |\n"
+    "|---|---|---|---|---|---|\n"
+)
+
+
+def table(results: dict[str, Any]) -> str:
+    """The rows of README's table, and where they come from."""
+    rows = "".join(map(_row, results["workloads"]))
+    machine = results["machine"]
+    source = (
+        f"\n`{results['command']}` on {results['date']}: {machine['cores']} cores, "
+        f"{machine['cpu']}, torch {machine['torch']}. Medians, default settings, "
+        f"summary statistics included. The plain loop is eval mode with dropout "
+        f"switched on, T passes; all numbers, memory and floors: "
+        f"[benchmarks/results](benchmarks/results/sampling.md).\n"
+    )
+    return _HEAD + rows + source
+
+
+def quoted(text: str, results: dict[str, Any]) -> str:
+    """``text`` with the table between its markers."""
+    return _BLOCK.sub(lambda found: found[1] + table(results) + found[2], text)
+
+
+def stored() -> dict[str, Any]:
+    """The results of the last full run."""
+    path = ROOT / "benchmarks" / "results" / "sampling.json"
+    results: dict[str, Any] = json.loads(path.read_text())
+    return results
+
+
+def main() -> int:
+    """Rewrite README.md."""
+    readme = ROOT / "README.md"
+    readme.write_text(quoted(readme.read_text(), stored()))
+    return 0
+
+
+def _row(found: dict[str, Any]) -> str:
+    what = f"{found['description']}, T = {found['n_draws']:,}"
+    ours, one = found["ours_seconds"]["median"], found["one_pass_seconds"]["median"]
+    return (
+        f"| {what} | {found['naive']:.1f} s | {ours:.2f} s | **{found['ratio']:.3g}x** "
+        f"| {one * 1000:.3g} ms | {found['cold_start_seconds'] * 1000:.0f} ms |\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
