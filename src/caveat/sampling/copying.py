@@ -94,7 +94,7 @@ class ModelCopy:
         self._copies[id(module)] = self.modules[path] = copy
         state: dict[str, Any] = {}
         for name, value in module.__dict__.items():
-            if type(value) in _PLAIN:
+            if type(value) in _PLAIN or _is_plain_tuple(value):
                 state[name] = value
             elif name in _TENSORS or (isinstance(value, dict) and not value):
                 state[name] = value.copy()
@@ -164,6 +164,10 @@ def original(module: nn.Module) -> nn.Module:
     while type(module).__name__ == "OptimizedModule":  # isinstance would import dynamo
         module = module.get_submodule("_orig_mod")
     return module
+
+
+def _is_plain_tuple(value: Any) -> bool:
+    return type(value) is tuple and all(type(item) in _PLAIN for item in value)
 
 
 def _cloned(buffer: Tensor | None) -> Tensor | None:

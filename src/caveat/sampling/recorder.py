@@ -100,7 +100,7 @@ class Recorder(TorchDispatchMode):
         result = func(*args, **kwargs)
         inputs = {storage_of(t) for t in tensors_in((*args, *kwargs.values()))}
         self._note_fresh(result, inputs)
-        if self._record and not inputs.isdisjoint(self._noisy):
+        if self._noisy and not inputs.isdisjoint(self._noisy):
             self._write_down(func, args, kwargs, result, inputs)
         return result
 
@@ -345,7 +345,7 @@ class Recorder(TorchDispatchMode):
         for storage in [k for k, n in self._noisy.items() if n.storage.expired()]:
             del self._noisy[storage]
         alive = len(self._fresh) + len(self._noisy)
-        self._sweep_beyond = alive + max(2, alive // 8)
+        self._sweep_beyond = alive + max(4, alive // 8)
 
     def _is_outside(self, tensor: Tensor) -> bool:
         storage = storage_of(tensor)
