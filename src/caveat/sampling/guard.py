@@ -39,16 +39,18 @@ class AutogradInside(BaseException):
     """
 
 
-_DROPOUTS: dict[Any, str] = {
-    F.dropout: "training",
-    F.dropout1d: "training",
-    F.dropout2d: "training",
-    F.dropout3d: "training",
-    F.alpha_dropout: "training",
-    F.feature_alpha_dropout: "training",
-    F.rrelu: "training",
-    F.multi_head_attention_forward: "training",
-}
+_DROPOUTS = frozenset(
+    (
+        F.dropout,
+        F.dropout1d,
+        F.dropout2d,
+        F.dropout3d,
+        F.alpha_dropout,
+        F.feature_alpha_dropout,
+        F.rrelu,
+        F.multi_head_attention_forward,
+    )
+)
 _FUSED_DROPOUTS = frozenset(
     getattr(torch, name + suffix)
     for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
@@ -113,7 +115,7 @@ class Guard(TorchFunctionMode):
         self, func: Any, args: Any, kwargs: dict[str, Any]
     ) -> Any:
         if func in _DROPOUTS:
-            return _with_flag(func, args, kwargs, _DROPOUTS[func], True)
+            return _with_flag(func, args, kwargs, "training", True)
         if func in _FUSED_DROPOUTS:
             arguments = _bind(func, args, kwargs)
             return func(arguments["input"], arguments["p"], True)

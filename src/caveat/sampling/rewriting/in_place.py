@@ -29,8 +29,8 @@ def without_writes(tape: Tape) -> None:
     for op in tape.ops:
         op = _renamed(op, renamed)
         if len(op.writes) == 1 and op.results == (None,) and _sole(op, tape, uses):
-            op = _functional(op, tape, renamed) or op
-        if op.func is not None:
+            ops += _functional(op, tape, renamed)
+        else:
             ops.append(op)
     tape.ops = ops
     tape.outputs = [
@@ -97,27 +97,24 @@ def _sole(op: Op, tape: Tape, uses: Uses) -> bool:
     return uses.group_size(group) == 1 and isinstance(op.args[0], Ref)
 
 
-def _functional(op: Op, tape: Tape, renamed: dict[int, int]) -> Op | None:
-    """The version of ``op`` that makes a new value, under a new number."""
+def _functional(op: Op, tape: Tape, renamed: dict[int, int]) -> list[Op]:
+    """What stands for ``op`` without its write: a new value, or nothing for a copy."""
     target = op.writes[0]
-    if op.args[0] != Ref(target):
-        return None
-    func, args = _functional_version(op.func), op.args
-    if op.func is _aten.copy_.default:
-        value, source = tape.values[target], tape.values[op.args[1].number]
-        if value.shape != source.shape or value.dtype != source.dtype:
-            return None
-        func, args = _aten.alias.default, (op.args[1],)
-    if func is None:
-        return None
     original = next((old for old, new in renamed.items() if new == target), target)
     value = tape.values[target]
-    number = tape.new_number(value.shape, value.dtype)
-    if op.func is _aten.copy_.default:  # simply the source from here on
-        renamed[original] = op.args[1].number
-        return Op(None, (), {}, (), False)  # type: ignore[arg-type]
-    renamed[original] = number
-    return Op(func, args, op.kwargs, (number,))
+    if op.args[0] != Ref(target):
+        return [op]
+    if op.func is _aten.copy_.default:
+        source = tape.values[op.args[1].number]
+        if (value.shape, value.dtype) != (source.shape, source.dtype):
+            return [op]
+        renamed[original] = op.args[1].number  # simply the source from here on
+        return []
+    func = _functional_version(op.func)
+    if func is None:
+        return [op]
+    renamed[original] = tape.new_number(value.shape, value.dtype)
+    return [Op(func, op.args, op.kwargs, (renamed[original],))]
 
 
 @cache
