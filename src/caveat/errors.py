@@ -9,6 +9,7 @@
     ├── NoStochasticSiteError   (also ValueError)    nothing in the model is random
     ├── UnsupportedModelError   (also RuntimeError)  a model we cannot run correctly
     ├── DrawsNotKeptError       (also RuntimeError)  asked of moments what needs draws
+    ├── DataError               (also OSError)       a data file is absent or damaged
     └── MissingExtraError       (also ImportError)   an optional package is absent
 
     CaveatWarning               (a UserWarning)      right, but not what you may think
@@ -43,6 +44,10 @@ class UnsupportedModelError(CaveatError, RuntimeError):
 
 class DrawsNotKeptError(CaveatError, RuntimeError):
     """A quantity needs the single draws, and only their moments were kept."""
+
+
+class DataError(CaveatError, OSError):
+    """A data file is absent, damaged, or could not be downloaded."""
 
 
 class MissingExtraError(CaveatError, ImportError):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from caveat import noise
 from caveat.errors import InputTypeError, ParameterError
 from caveat.theory import Loss, weight_decay_groups
 
@@ -193,3 +194,82 @@ def test_bad_arguments():
         weight_decay_groups([nn.Linear(2, 1)], **PRIOR)
     with pytest.raises(ParameterError, match="drop rate"):
         keeps(nn.Sequential(nn.Dropout(1.0), nn.Linear(2, 1)))
+
+
+# Layers that carry their noise
+
+
+def test_noisy_layers_carry_their_keep_probability_anywhere():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = noise.Bernoulli(0.2, on_biases=True).wrap(nn.Linear(3, 3))
+            self.second = noise.DropConnect(0.5).wrap(nn.Linear(3, 1))
+            self.lstm = noise.LSTM(3, 2, input_drop_rate=0.1, recurrent_drop_rate=0.3)
+
+    found = keeps(Net())
+    assert found["first.layer.weight"] == 0.8
+    assert found["first.layer.bias"] == 0.8
+    assert found["second.layer.weight"] == 0.5
+    assert found["second.layer.bias"] == 1.0
+    assert found["lstm.weight_ih_l0"] == 0.9
+    assert found["lstm.weight_hh_l0"] == 0.7
+    assert found["lstm.bias_hh_l0"] == 1.0
+
+
+def test_noise_in_a_chain_multiplies_with_dropout_before():
+    net = nn.Sequential(
+        noise.BernoulliNoise(0.1),
+        nn.Linear(2, 2),
+        nn.Dropout(0.5),
+        noise.Mixture(0.2, sd=0.1).wrap(nn.Linear(2, 2)),
+        nn.Linear(2, 1),
+    )
+    found = keeps(net)
+    assert found["1.weight"] == 0.9
+    assert found["3.layer.weight"] == 0.5 * 0.8
+    assert found["3.layer.bias"] == 1.0
+    assert found["4.weight"] == 1.0
+
+
+def test_decay_is_the_gradient_of_the_kl_of_noisy_layers():
+    net = nn.Sequential(
+        noise.Bernoulli(0.1).wrap(nn.Linear(2, 3)),
+        nn.ReLU(),
+        noise.DropConnect(0.4, on_biases=True).wrap(nn.Linear(3, 1)),
+    ).double()
+    scale = 1 / (PRIOR["precision"] * PRIOR["n_train"])
+    (noise.kl(net, PRIOR["lengthscale"]) * scale).backward()
+    for group in weight_decay_groups(net, **PRIOR):
+        for tensor in group["params"]:
+            torch.testing.assert_close(group["weight_decay"] * tensor, tensor.grad)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        noise.Gaussian(0.2),
+        noise.Concrete(),
+        noise.Components(),
+        noise.LowRank(),
+        noise.FactorisedGaussian(),
+    ],
+    ids=lambda family: type(family).__name__,
+)
+def test_noise_whose_kl_is_no_decay_is_refused(family):
+    net = nn.Sequential(nn.Linear(2, 2), family.wrap(nn.Linear(2, 1)))
+    for keep_prob in (None, 0.9):
+        with pytest.raises(ParameterError, match=r"'1' is no weight decay[\s\S]*kl\("):
+            weight_decay_groups(net, keep_prob=keep_prob, **PRIOR)
+
+
+@pytest.mark.parametrize("module", [noise.GaussianNoise(0.1), noise.ConcreteNoise()])
+def test_noise_that_is_no_dropout_hides_what_feeds_the_next_layer(module):
+    with pytest.raises(ParameterError, match=r"'1\.weight'"):
+        weight_decay_groups(nn.Sequential(module, nn.Linear(2, 1)), **PRIOR)
+
+
+def test_a_recurrent_net_behind_dropout_cannot_be_told():
+    net = nn.Sequential(nn.Dropout(0.5), noise.GRU(2, 2))
+    with pytest.raises(ParameterError, match=r"'1\.weight_ih_l0'"):
+        weight_decay_groups(net, **PRIOR)

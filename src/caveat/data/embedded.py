@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
 
 from caveat._optional import require
 
@@ -96,6 +95,8 @@ def load_digits_images() -> DigitImages:
     >>> digits.image.shape, digits.label[:5]
     ((1797, 8, 8), array([0, 1, 2, 3, 4]))
     """
+    from sklearn.datasets import load_digits  # here: it brings pandas, if installed
+
     bunch = load_digits()
     image = (bunch.images / 16.0).astype(np.float32)  # 16 grey levels above paper
     return DigitImages(image, bunch.target.astype(np.int64))

@@ -22,6 +22,10 @@ that is nn.Sequential (nested or not) of linear, convolution and embedding layer
 nn.Dropout*, each weight with one keep probability. Pass keep_prob={{name: 1 - drop
 rate on the input of that layer, …}}, or one number if it holds for all weights."""
 
+_NO_DECAY = """The KL term of {names} is no weight decay: the noise there is learned, or
+Gaussian. Add caveat.noise.kl(model, lengthscale) to the loss, and leave the optimiser's
+weight decay at 0."""
+
 
 def weight_decay_groups(
     model: nn.Module,
@@ -43,7 +47,8 @@ def weight_decay_groups(
     ----------
     model : nn.Module
         Not changed. In a chain of modules (``nn.Sequential``) the dropout between a
-        weight layer and the one before feeds it; several multiply.
+        weight layer and the one before feeds it; several multiply. Layers of
+        ``caveat.noise`` bring their own keep probability, in any model.
     precision : float
         tau in the units the model is trained in; 1 for a log-likelihood.
     lengthscale : float
@@ -78,6 +83,7 @@ def weight_decay_groups(
     >>> optimiser = optim.Adam(groups, lr=1e-3)
     """
     model = validation.module("model", model)
+    _require_decays(model)
     members: dict[float, list[Tensor]] = {}
     for parameter, keep in _keep_probs(model, keep_prob).items():
         decay = 0.0
@@ -100,7 +106,7 @@ def _keep_probs(
 ) -> dict[Tensor, float | None]:
     """For each parameter p of what feeds it; None for those without a prior."""
     if given is None or isinstance(given, Mapping):
-        known = _fed_in_chain(model) | _named(model, given or {})
+        known = _carried(model) | _fed_in_chain(model) | _named(model, given or {})
         every = None
     else:
         known, every = {}, validation.keep_probability("keep_prob", given)
@@ -154,16 +160,53 @@ def _fed_in_chain(model: nn.Module) -> dict[Tensor, float | None]:
     fed: dict[Tensor, float | None] = {}
     keep: float | None = 1.0
     for module in _in_order(model):
-        if isinstance(module, _WEIGHTS):
-            weight = module.weight
-            fed[weight] = keep if fed.get(weight, keep) == keep else None
+        own = {module.weight: keep} if isinstance(module, _WEIGHTS) else None
+        if (carried := _noise_of(module)) is not None:
+            own = _behind(module, carried, keep)
+        if own is not None:
+            for weight, p in own.items():
+                fed[weight] = p if fed.get(weight, p) == p else None
             keep = 1.0
         elif isinstance(module, _MASKS):
             rate = validation.drop_rate(module.p, where=f"{module} of the model")
             keep = None if keep is None else keep * (1.0 - rate)
+        elif isinstance(mask := getattr(module, "keep_prob", None), float):
+            keep = None if keep is None else keep * mask
         elif not _is_clear(module):
             keep = None
     return fed
+
+
+def _noise_of(module: nn.Module) -> dict[Tensor, float] | None:
+    """Keep probabilities that a layer of caveat.noise carries itself."""
+    keep_probs = getattr(module, "keep_probs", None)
+    return keep_probs() if callable(keep_probs) else None
+
+
+def _carried(model: nn.Module) -> dict[Tensor, float | None]:
+    """Keep probabilities of all layers of caveat.noise."""
+    return {w: p for m in model.modules() for w, p in (_noise_of(m) or {}).items()}
+
+
+def _behind(
+    module: nn.Module, carried: dict[Tensor, float], keep: float | None
+) -> dict[Tensor, float | None]:
+    """p of the weights of a noisy layer behind dropout that keeps ``keep``."""
+    if keep == 1.0:
+        return dict(carried)
+    weight = getattr(module, "weight", None)  # a recurrent net has no single one
+    return {
+        w: keep * p if keep is not None and w is weight else None
+        for w, p in carried.items()
+        if w.ndim > 1
+    }
+
+
+def _require_decays(model: nn.Module) -> None:
+    """Refuse noise whose KL term depends on more than squared weights."""
+    names = [repr(name) for name, m in model.named_modules() if _noise_of(m) == {}]
+    if names:
+        raise ParameterError(_NO_DECAY.format(names=", ".join(names)))
 
 
 def _in_order(module: nn.Module) -> Iterator[nn.Module]:
@@ -185,4 +228,5 @@ def _is_clear(module: nn.Module) -> bool:
     if isinstance(module, _NO_PRIOR):
         return True
     plain = not list(module.children()) and not list(module.parameters())
+    plain = plain and not hasattr(module, "keep_prob")
     return plain and "drop" not in type(module).__name__.lower()

@@ -1,0 +1,1 @@
+"""The figures and tables of the papers, rerun: what ``caveat reproduce`` calls."""

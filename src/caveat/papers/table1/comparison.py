@@ -1,0 +1,173 @@
+"""Our results beside the published ones: means, standard errors, wins and losses."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from caveat.data import (
+    load_uci,
+    load_uci_grid_settings,
+    load_uci_per_split,
+    load_uci_published,
+)
+from caveat.papers.table1.records import Record
+
+METRICS = {"rmse": "RMSE", "ll": "log-likelihood"}
+OPPONENTS = {
+    "VI": ("Gal & Ghahramani 2015", "VI (Graves 2011)"),
+    "PBP": ("Gal & Ghahramani 2015", "PBP"),
+    "Dropout (paper)": ("Gal & Ghahramani 2015", "MC dropout"),
+    "10x epochs": ("a6259f1", "MC dropout (10x epochs)"),
+    "2 layers (2016)": ("a6259f1", "MC dropout (2 layers)"),
+    "grid (2018)": ("6eb4497", "MC dropout (grid search)"),
+    "Deep Ensembles": ("Lakshminarayanan", "Deep ensembles (5 nets)"),
+}
+PAIRED_WITH = {
+    ("paper", "published precision"): "original_1x",
+    ("paper", "searched precision"): "original_1x",
+    ("grid", "1 layer"): "grid_search_2018",
+    ("best", "1 layer"): "grid_search_2018",
+    ("best", "2 layers"): "grid_search_2018",
+    ("flagship", "5 networks"): "grid_search_2018",
+}
+
+
+class Value(NamedTuple):
+    """A mean over splits and its standard error."""
+
+    mean: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant on one data set.
+
+    Attributes
+    ----------
+    variant, dataset : str
+    n_splits : int
+    ours : dict of metric to Value
+    paired : dict of metric to Value
+        Ours minus the authors' own result on the same splits; empty if there is none.
+    published : dict of opponent to (metric to Value)
+    cap : float
+        The largest log-likelihood that the precisions of the 2018 grid allow.
+    seconds : float
+        Per split.
+    """
+
+    variant: str
+    dataset: str
+    n_splits: int
+    ours: dict[str, Value]
+    paired: dict[str, Value]
+    published: dict[str, dict[str, Value]]
+    cap: float
+    seconds: float
+
+    @property
+    def gains_by_precision(self) -> bool:
+        """Whether our log-likelihood is above all the 2018 grid could have given."""
+        return self.ours["ll"].mean > self.cap
+
+
+def rows(records: Sequence[Record]) -> list[Row]:
+    """A row per variant and data set.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        Of one protocol.
+
+    Returns
+    -------
+    list of Row
+    """
+    groups = dict.fromkeys((r.variant, r.dataset) for r in records)
+    return [
+        _row([r for r in records if (r.variant, r.dataset) == group])
+        for group in groups
+    ]
+
+
+def verdict(metric: str, ours: Value, theirs: Value) -> str:
+    """``"win"``, ``"tie"`` (within one combined standard error) or ``"lose"``."""
+    gap = theirs.mean - ours.mean if metric == "rmse" else ours.mean - theirs.mean
+    combined = math.hypot(ours.error, theirs.error)
+    if abs(gap) <= combined:
+        return "tie"
+    return "win" if gap > 0 else "lose"
+
+
+def paired_z(difference: Value) -> float:
+    """The paired difference in standard errors."""
+    return difference.mean / difference.error if difference.error else 0.0
+
+
+def _row(records: Sequence[Record]) -> Row:
+    first = records[0]
+    return Row(
+        variant=first.variant,
+        dataset=first.dataset,
+        n_splits=len(records),
+        ours={m: _value([_metric(r, m) for r in records]) for m in METRICS},
+        paired=_paired(records),
+        published=_published(first.dataset),
+        cap=_cap(first.dataset),
+        seconds=float(np.mean([r.seconds for r in records])),
+    )
+
+
+def _metric(record: Record, metric: str) -> float:
+    return record.rmse if metric == "rmse" else record.log_likelihood
+
+
+def _value(values: Iterable[float]) -> Value:
+    found = np.array(list(values))
+    error = found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
+    return Value(float(found.mean()), float(error))
+
+
+def _paired(records: Sequence[Record]) -> dict[str, Value]:
+    first = records[0]
+    variant = PAIRED_WITH.get((first.protocol, first.variant))
+    theirs = {
+        r.split: {"rmse": r.rmse_mc, "ll": r.ll_mc}
+        for r in load_uci_per_split()
+        if r.variant == variant and r.dataset == first.dataset
+    }
+    shared = [r for r in records if r.split in theirs]
+    if not shared:
+        return {}
+    return {
+        m: _value([_metric(r, m) - theirs[r.split][m] for r in shared]) for m in METRICS
+    }
+
+
+def _published(dataset: str) -> dict[str, dict[str, Value]]:
+    found: dict[str, dict[str, Value]] = {}
+    n_splits = len(load_uci(dataset).splits)
+    for result in load_uci_published():
+        for name, (source, method) in OPPONENTS.items():
+            ours = result.dataset == dataset and result.method == method
+            if ours and source in result.source:
+                error = _standard_error(result.spread, result.spread_type, n_splits)
+                found.setdefault(name, {})[result.metric] = Value(result.mean, error)
+    return found
+
+
+def _standard_error(spread: float | None, kind: str, n_splits: int) -> float:
+    """Standard deviations become errors; Deep Ensembles' spreads are read as such."""
+    if spread is None:
+        return 0.0
+    return spread if kind == "se" else spread / math.sqrt(n_splits)
+
+
+def _cap(dataset: str) -> float:
+    """log p <= 1/2 log(tau / 2 pi), with the largest tau of the 2018 grid."""
+    given = next(s for s in load_uci_grid_settings() if s.dataset == dataset)
+    return 0.5 * math.log(max(given.precisions) / (2 * math.pi))

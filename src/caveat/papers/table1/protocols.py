@@ -1,0 +1,344 @@
+"""The protocols of Table 1: how networks are set up, chosen, trained and scored.
+
+No function here hands test rows to a search; ``score`` sees them last.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from caveat.data import load_uci, load_uci_grid_settings, load_uci_settings
+from caveat.errors import ParameterError
+from caveat.papers.table1.records import Record
+from caveat.training.ensembles import (
+    Candidate,
+    Ensemble,
+    Problem,
+    Settings,
+    fit_ensembles,
+)
+from caveat.training.likelihood import MixtureScore
+from caveat.training.search import (
+    Choice,
+    Fold,
+    Task,
+    contiguous_folds,
+    folds_by_size,
+    held_out_residuals,
+    last_fifth,
+    score_of,
+    search,
+)
+
+Array = NDArray[np.float64]
+
+MIDDLE, LARGE = 5_000, 20_000  # rows from which on a set counts as such
+ENSEMBLE = 5
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some splits of a data set under one variant of a protocol.
+
+    Parameters
+    ----------
+    protocol, variant, dataset : str
+    splits : tuple of int
+    quick : bool
+        A twentieth of the epochs and few draws: a smoke test, not a result.
+    """
+
+    protocol: str
+    variant: str
+    dataset: str
+    splits: tuple[int, ...]
+    quick: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class SplitRows:
+    """Training and test rows of a split; y as a column."""
+
+    number: int
+    x: Array
+    y: Array
+    x_test: Array
+    y_test: Array
+
+    @property
+    def task(self) -> Task:
+        """What a search may see."""
+        return Task(f"split {self.number}", self.x, self.y, seed=self.number)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a protocol decided for one split."""
+
+    candidate: Candidate
+    scale: float
+
+
+def run(job: Job) -> list[Record]:
+    """Do a job.
+
+    Parameters
+    ----------
+    job : Job
+        Which splits, and how.
+
+    Returns
+    -------
+    list of Record
+        One per split.
+    """
+    start = time.perf_counter()
+    splits = _splits(job)
+    settings, plans = PROTOCOLS[job.protocol](job, splits)
+    ensembles = _refit(splits, plans, settings)
+    records = [
+        _score(job, rows, plan, settings, ensemble)
+        for rows, plan, ensemble in zip(splits, plans, ensembles, strict=True)
+    ]
+    seconds = (time.perf_counter() - start) / len(records)
+    return [replace(record, seconds=seconds) for record in records]
+
+
+def _splits(job: Job) -> list[SplitRows]:
+    data = load_uci(job.dataset)
+    found = []
+    for number in job.splits:
+        x, y, x_test, y_test = data.split(number)
+        found.append(SplitRows(number, x, y[:, None], x_test, y_test[:, None]))
+    return found
+
+
+def _refit(
+    splits: Sequence[SplitRows], plans: Sequence[Plan], settings: Settings
+) -> list[Ensemble]:
+    """On all training rows, with the decay of the chosen precision."""
+    found: dict[int, Ensemble] = {}
+    for hidden in dict.fromkeys(plan.candidate.hidden for plan in plans):
+        chosen = [i for i, plan in enumerate(plans) if plan.candidate.hidden == hidden]
+        problems = [
+            Problem(
+                f"split {splits[i].number}",
+                splits[i].x,
+                splits[i].y,
+                plans[i].candidate,
+                None if settings.noise_head else plans[i].scale,
+                seed=splits[i].number,
+            )
+            for i in chosen
+        ]
+        fitted = fit_ensembles(problems, settings, n_threads=1)
+        found.update(zip(chosen, fitted, strict=True))
+    return [found[i] for i in range(len(splits))]
+
+
+def _score(
+    job: Job, rows: SplitRows, plan: Plan, settings: Settings, ensemble: Ensemble
+) -> Record:
+    n_draws = final_draws(job, len(rows.x))
+    score = MixtureScore(torch.from_numpy(rows.y_test), plan.scale)
+    for block in ensemble.blocks(rows.x_test, n_draws=n_draws):
+        score.add(block.means, block.precisions)
+    point = ensemble.point(rows.x_test).numpy()
+    candidate = plan.candidate
+    return Record(
+        protocol=job.protocol,
+        variant=job.variant,
+        dataset=job.dataset,
+        split=rows.number,
+        rmse=score.rmse,
+        log_likelihood=score.log_likelihood,
+        rmse_weight_averaging=float(np.sqrt(np.mean((point - rows.y_test) ** 2))),
+        scale=plan.scale,
+        drop_rate=candidate.drop_rate,
+        input_drop_rate=candidate.input_drop_rate,
+        hidden_layers=len(candidate.hidden),
+        epochs=candidate.epochs,
+        n_networks=settings.n_members,
+        n_draws=n_draws,
+        seconds=0.0,
+    )
+
+
+def final_draws(job: Job, n_train: int) -> int:
+    """Draws per network on test rows: 10,000 as in the paper, or 1,000."""
+    if job.quick:
+        return 100
+    return 10_000 if job.protocol == "paper" else 1_000
+
+
+def _paper(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]:
+    """001 as released: constant Adam, batch 32, 400 epochs, dropout on all inputs."""
+    given = next(s for s in load_uci_settings() if s.dataset == job.dataset)
+    settings = Settings(schedule="constant", learning_rate=1e-3, keep_last=True)
+    data = load_uci(job.dataset)
+    candidate = Candidate(
+        given.drop_rate,
+        given.drop_rate,
+        (data.n_hidden,),
+        given.lengthscale,
+        _shorter(10 * data.n_epochs, job),
+        given.precision,
+    )
+    return settings, [Plan(candidate, given.precision) for _ in splits]
+
+
+def _grid(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]:
+    """The authors' rerun of 2018: rate and tau by the last fifth, batch 128.
+
+    At this length-scale tau does not change the training (a decay below 1e-6), so a
+    network is trained once per rate and scored at each tau of the grid.
+    """
+    given = next(s for s in load_uci_grid_settings() if s.dataset == job.dataset)
+    settings = Settings(
+        schedule="constant", learning_rate=1e-3, keep_last=True, batch_size=128
+    )
+    data = load_uci(job.dataset)
+    epochs = _shorter(100 * data.n_epochs, job)
+    candidates = [
+        Candidate(rate, rate, (data.n_hidden,), 1e-2, epochs, tau)
+        for rate in given.drop_rates
+        for tau in given.precisions
+    ]
+    choices = search(
+        [rows.task for rows in splits],
+        candidates,
+        settings,
+        folds=last_fifth,
+        n_threads=1,
+    )
+    return settings, [Plan(c.candidate, c.score.scale) for c in choices]
+
+
+def _best(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]:
+    """What we would ship: our schedule, rates by validation, tau by a 1-D search."""
+    layers = {"1 layer": 1, "2 layers": 2}[job.variant]
+    n_train = len(splits[0].x)
+    settings = _our_settings(n_train, layers)
+    hidden = (load_uci(job.dataset).n_hidden,) * layers
+    choices = search(
+        [rows.task for rows in splits],
+        our_candidates(job, n_train, hidden, settings.batch_size),
+        settings,
+        folds=_three_folds if layers == 2 else folds_by_size,
+        n_threads=1,
+    )
+    plans = [Plan(c.candidate, c.score.scale) for c in choices]
+    return settings, plans
+
+
+def _flagship(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]:
+    """Five nets with a noise head; the rate by single nets, the scale by ensembles."""
+    n_train = len(splits[0].x)
+    single = replace(_our_settings(n_train, 2), noise_head=True)
+    hidden = (load_uci(job.dataset).n_hidden,) * 2
+    tasks = [rows.task for rows in splits]
+    candidates = [
+        c
+        for c in our_candidates(job, n_train, hidden, single.batch_size)
+        if not c.input_drop_rate
+    ]
+    choices = search(tasks, candidates, single, folds=_three_folds, n_threads=1)
+    settings = replace(single, n_members=ENSEMBLE)
+    return settings, _ensemble_scales(tasks, choices, settings)
+
+
+def _ensemble_scales(
+    tasks: Sequence[Task], choices: Sequence[Choice], settings: Settings
+) -> list[Plan]:
+    """The scale of each ensemble's precisions, on the folds of its training rows."""
+    plans = []
+    for task, choice in zip(tasks, choices, strict=True):
+        found = []
+        folds = _three_folds(len(task.x))
+        problems = [
+            Problem(
+                f"{task.name}, fold {number}",
+                task.x[fold.train],
+                task.y[fold.train],
+                choice.candidate,
+                seed=task.seed,
+            )
+            for number, fold in enumerate(folds)
+        ]
+        for fold, ensemble in zip(
+            folds, fit_ensembles(problems, settings, n_threads=1), strict=True
+        ):
+            x, y = task.x[fold.valid], task.y[fold.valid]
+            found.append(held_out_residuals(ensemble, x, y, settings.n_draws))
+        score = score_of(task, choice.candidate, settings, found)
+        plans.append(Plan(choice.candidate, score.scale))
+    return plans
+
+
+def _our_settings(n_train: int, layers: int) -> Settings:
+    batch_size = 32 if n_train < MIDDLE else 64 if n_train < LARGE else 128
+    return Settings(
+        learning_rate=1e-2 if layers == 1 else 5e-3,
+        batch_size=batch_size,
+        n_draws=400,
+    )
+
+
+def our_candidates(
+    job: Job, n_train: int, hidden: tuple[int, ...], batch_size: int
+) -> list[Candidate]:
+    """The same rule for every set, fixed beforehand.
+
+    Small sets: rates .005 to .1, on the features too or not, trained for 400 epochs
+    (and at least 12,000 steps) or a quarter of that. Larger ones: rates .005 and .01
+    and one length.
+    """
+    if n_train < MIDDLE:
+        rates = (0.005, 0.01, 0.05, 0.1)
+        long = max(400, round(12_000 * batch_size / n_train))
+        lengths = [long, long // 4]
+    else:
+        rates = (0.005, 0.01)
+        lengths = [150 if n_train < LARGE else 100]
+    return [
+        Candidate(rate, on_features, hidden, 1e-2, _shorter(epochs, job))
+        for epochs in lengths
+        for rate in rates
+        for on_features in (0.0, rate)
+    ]
+
+
+def _three_folds(n_rows: int) -> list[Fold]:
+    return last_fifth(n_rows) if n_rows >= MIDDLE else contiguous_folds(n_rows, 3)
+
+
+def _shorter(epochs: int, job: Job) -> int:
+    return max(2, epochs // 20) if job.quick else epochs
+
+
+Decision = Callable[[Job, Sequence[SplitRows]], tuple[Settings, list[Plan]]]
+
+PROTOCOLS: dict[str, Decision] = {
+    "paper": _paper,
+    "grid": _grid,
+    "best": _best,
+    "flagship": _flagship,
+}
+VARIANTS = {
+    "paper": ("published precision", "searched precision"),
+    "grid": ("1 layer",),
+    "best": ("1 layer", "2 layers"),
+    "flagship": ("5 networks",),
+}
+
+
+def variants(protocol: str) -> tuple[str, ...]:
+    """The rows of a protocol in the table."""
+    if protocol not in VARIANTS:
+        known = ", ".join(map(repr, VARIANTS))
+        raise ParameterError(f"protocol must be one of {known}. Got {protocol!r}.")
+    return VARIANTS[protocol]

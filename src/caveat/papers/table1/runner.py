@@ -1,0 +1,114 @@
+"""Running the jobs of a protocol on all cores, keeping what is finished."""
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import torch
+
+from caveat._progress import ProgressBar
+from caveat.data import load_uci
+from caveat.papers.table1.protocols import Job, run, variants
+from caveat.papers.table1.records import Record, RecordFile
+
+SETS = (
+    "boston",
+    "concrete",
+    "energy",
+    "kin8nm",
+    "naval",
+    "power",
+    "protein",
+    "wine",
+    "yacht",
+)
+_SPLITS_PER_JOB = 5
+
+
+def run_protocol(
+    protocol: str,
+    path: Path,
+    *,
+    sets: Sequence[str] = SETS,
+    n_splits: int | None = None,
+    quick: bool = False,
+    n_workers: int | None = None,
+    progress: bool | None = None,
+) -> list[Record]:
+    """All splits of the given sets under a protocol; what ``path`` holds is kept.
+
+    Parameters
+    ----------
+    protocol : str
+        ``"paper"``, ``"grid"``, ``"best"`` or ``"flagship"``.
+    path : Path
+        CSV file of records, extended after every job, so that an interrupted run goes
+        on where it was.
+    sets : sequence of str
+        Short names.
+    n_splits : int, optional
+        Only the first so many.
+    quick : bool
+        Far fewer epochs and draws: a smoke test.
+    n_workers : int, optional
+        Processes, by default one per core.
+    progress : bool or None
+        Show a progress bar; None shows it on a terminal.
+
+    Returns
+    -------
+    list of Record
+        All that the file holds.
+    """
+    file = RecordFile(path)
+    jobs = list(_jobs(protocol, file, sets, n_splits, quick))
+    total = sum(len(job.splits) for job in jobs)
+    with ProgressBar(f"Table 1, {protocol}: splits", total, progress) as bar:
+        for job, records in _done(jobs, n_workers or os.cpu_count() or 1):
+            file.add(records)
+            bar.advance(len(job.splits))
+    return file.sorted()
+
+
+def _done(jobs: Sequence[Job], n_workers: int) -> Iterator[tuple[Job, list[Record]]]:
+    if n_workers == 1 or len(jobs) == 1:
+        yield from ((job, run(job)) for job in jobs)
+        return
+    pool = ProcessPoolExecutor(
+        n_workers,
+        multiprocessing.get_context("spawn"),
+        initializer=torch.set_num_threads,
+        initargs=(1,),
+    )
+    with pool:
+        waiting = {pool.submit(run, job): job for job in jobs}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _jobs(
+    protocol: str,
+    file: RecordFile,
+    sets: Sequence[str],
+    n_splits: int | None,
+    quick: bool,
+) -> Iterator[Job]:
+    """What is not in the file, the longest first."""
+    sizes = {name: load_uci(name) for name in sets}
+    for name in sorted(sets, key=lambda name: -len(sizes[name])):
+        count = len(sizes[name].splits) if n_splits is None else n_splits
+        for variant in variants(protocol):
+            missing = [
+                k
+                for k in range(min(count, len(sizes[name].splits)))
+                if (protocol, variant, name, k) not in file
+            ]
+            for start in range(0, len(missing), _SPLITS_PER_JOB):
+                chosen = tuple(missing[start : start + _SPLITS_PER_JOB])
+                yield Job(protocol, variant, name, chosen, quick)

@@ -1,0 +1,70 @@
+"""Standard units: inputs and targets with mean 0 and variance 1, and the way back."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from caveat.training.members import Rows
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Means and standard deviations of some training rows.
+
+    Population standard deviations; a constant column has 1. A precision in the units
+    of y is that in standard units divided by ``y_sd``² (ledger E18), and a log density
+    that minus ``log(y_sd)`` (E19).
+
+    Attributes
+    ----------
+    x_mean, x_sd : array, shape (inputs,)
+    y_mean, y_sd : array, shape (targets,)
+    """
+
+    x_mean: Array
+    x_sd: Array
+    y_mean: Array
+    y_sd: Array
+
+    @classmethod
+    def of(cls, x: Array, y: Array) -> Self:
+        """That of rows x (rows, inputs) and y (rows, targets)."""
+        return cls(x.mean(0), _spread(x), y.mean(0), _spread(y))
+
+    @classmethod
+    def none(cls, n_inputs: int, n_targets: int) -> Self:
+        """That which changes nothing."""
+        return cls(
+            np.zeros(n_inputs),
+            np.ones(n_inputs),
+            np.zeros(n_targets),
+            np.ones(n_targets),
+        )
+
+    def inputs(self, x: Array) -> Tensor:
+        """x in standard units, float32."""
+        return torch.from_numpy(((x - self.x_mean) / self.x_sd).astype(np.float32))
+
+    def targets(self, y: Array) -> Tensor:
+        """y in standard units, float32."""
+        return torch.from_numpy(((y - self.y_mean) / self.y_sd).astype(np.float32))
+
+    def rows(self, x: Array, y: Array) -> Rows:
+        """Both, as a fleet takes them."""
+        return Rows(self.inputs(x), self.targets(y))
+
+    def outputs(self, means: Tensor) -> Tensor:
+        """Outputs of a network (..., targets) in the units of y, float64."""
+        sd, mean = torch.from_numpy(self.y_sd), torch.from_numpy(self.y_mean)
+        return means.to(torch.float64) * sd + mean
+
+
+def _spread(values: Array) -> Array:
+    constant = values.max(0) == values.min(0)
+    return np.where(constant, 1.0, values.std(0))

@@ -1,0 +1,351 @@
+"""Choosing the settings of dropout networks by validation, without a leak.
+
+Every candidate is trained on folds of the training rows of every task, all of them as
+fleets; the precision follows from the stored validation errors (``likelihood``), so
+only rates, depth, length-scale and epochs need a grid.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from caveat.errors import ParameterError
+from caveat.training.ensembles import (
+    Candidate,
+    Ensemble,
+    Problem,
+    Settings,
+    fit_ensembles,
+)
+from caveat.training.likelihood import BestScale, Residuals, best_scale, residuals
+from caveat.training.stores import Key, Memory, Store, fingerprint
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_STANDARD_RANGE = (1e-2, 1e6)  # of a precision, in standard units
+_FACTOR_RANGE = (1e-4, 1e2)  # of a factor on learned precisions
+_SMALL, _LARGE = 1500, 7000  # rows up to which 5, and from which on 1 fold is used
+_AT_ONCE = 256  # networks trained between two visits to the store, or
+_LEAST_AT_ONCE = 32  # so many, if together they
+_WORK = 2**28  # look at so many rows
+_VERSION = b"1"  # of the scores; another one whenever the training changes
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Training rows for which settings are to be chosen; it never sees test rows.
+
+    Parameters
+    ----------
+    name : str
+    x : array, shape (rows, inputs)
+    y : array, shape (rows, targets)
+    seed : int
+        Its own part of the seed, beside that of the settings.
+    """
+
+    name: str
+    x: Array
+    y: Array
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.x.ndim != 2 or self.y.ndim != 2 or len(self.x) != len(self.y):
+            raise ParameterError(
+                "x and y of a task must be (rows, inputs) and (rows, targets). "
+                f"Got {self.x.shape} and {self.y.shape}."
+            )
+
+
+class Fold(NamedTuple):
+    """Row numbers to train on and to validate on."""
+
+    train: Index
+    valid: Index
+
+
+Folds = Callable[[int], list[Fold]]
+
+
+def folds_by_size(n_rows: int) -> list[Fold]:
+    """Contiguous folds: 5 for up to 1500 rows, 3 below 7000, else the last fifth.
+
+    Rows are taken in the order given, which must be random, as that of the splits of
+    Table 1 is.
+
+    Parameters
+    ----------
+    n_rows : int
+        At least 5.
+
+    Returns
+    -------
+    list of Fold
+    """
+    if n_rows >= _LARGE:
+        return last_fifth(n_rows)
+    return contiguous_folds(n_rows, 5 if n_rows <= _SMALL else 3)
+
+
+def last_fifth(n_rows: int) -> list[Fold]:
+    """One fold: the last 20 % of the rows."""
+    return [_fold(n_rows, n_rows - n_rows // 5, n_rows)]
+
+
+def contiguous_folds(n_rows: int, count: int) -> list[Fold]:
+    """So many folds of neighbouring rows, of nearly equal size."""
+    if n_rows < count:
+        raise ParameterError(
+            f"At least {count} rows are needed for {count} folds. Got {n_rows}."
+        )
+    edges = np.linspace(0, n_rows, count + 1).astype(int)
+    return [_fold(n_rows, a, b) for a, b in pairwise(edges)]
+
+
+def _fold(n_rows: int, start: int, stop: int) -> Fold:
+    rows = np.arange(n_rows)
+    inside = (rows >= start) & (rows < stop)
+    return Fold(rows[~inside], rows[inside])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best candidate of a task, and what was seen of all.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    score : BestScale
+        Its scale is the precision in the units of 1/y², or, with a noise head, the
+        factor on the learned precisions.
+    scores : dict of Candidate to BestScale
+    """
+
+    candidate: Candidate
+    score: BestScale
+    scores: dict[Candidate, BestScale]
+
+
+def search(
+    tasks: Sequence[Task],
+    candidates: Sequence[Candidate],
+    settings: Settings,
+    *,
+    folds: Folds = folds_by_size,
+    store: Store | None = None,
+    n_threads: int | None = None,
+    progress: bool | None = False,
+) -> list[Choice]:
+    """The best candidate of each task by validation log-likelihood.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        Whose settings are chosen.
+    candidates : sequence of Candidate
+        All are trained on every fold of every task.
+    settings : Settings
+        How networks are trained.
+    folds : callable
+        From the number of rows of a task to its folds.
+    store : Store, optional
+        Scores found there are not computed again.
+    n_threads : int, optional
+        Cores to use, by default as many as torch does.
+    progress : bool or None
+        Show a progress bar; None shows it on a terminal.
+
+    Returns
+    -------
+    list of Choice
+        One per task.
+    """
+    if not candidates:
+        raise ParameterError("candidates must hold at least one. Got none.")
+    pairs = [(task, candidate) for task in tasks for candidate in candidates]
+    scores = validated(
+        pairs,
+        settings,
+        folds=folds,
+        store=store,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    found: dict[Task, dict[Candidate, BestScale]] = {task: {} for task in tasks}
+    for (task, candidate), score in zip(pairs, scores, strict=True):
+        found[task][candidate] = score
+    return [best_choice(task, found[task]) for task in tasks]
+
+
+Pair = tuple[Task, Candidate]
+
+
+def validated(
+    pairs: Sequence[Pair],
+    settings: Settings,
+    *,
+    folds: Folds = folds_by_size,
+    store: Store | None = None,
+    n_threads: int | None = None,
+    progress: bool | None = False,
+) -> list[BestScale]:
+    """Validation scores of candidates, each on its task; those stored are not redone.
+
+    Parameters
+    ----------
+    pairs : sequence of (Task, Candidate)
+        What to train, and on what.
+    settings, folds, store, n_threads, progress
+        As for :func:`search`.
+
+    Returns
+    -------
+    list of BestScale
+        In the order of ``pairs``.
+    """
+    store = Memory() if store is None else store
+    tasks = dict.fromkeys(task for task, _ in pairs)
+    circumstances = {task: _circumstances(task, settings, folds) for task in tasks}
+
+    def key(pair: Pair) -> Key:
+        return Key(circumstances[pair[0]], pair[1], pair[0].name)
+
+    # Fleets do not depend on what is stored: a resumed search rounds like a whole one.
+    for fleet in _fleets(list(dict.fromkeys(pairs)), settings, folds):
+        missing = [pair for pair in fleet if store.get(key(pair)) is None]
+        scores = _validate(missing, settings, folds, n_threads, progress)
+        for pair, score in zip(missing, scores, strict=True):
+            store.put(key(pair), score)
+    return [_stored(store, key(pair)) for pair in pairs]
+
+
+def _stored(store: Store, key: Key) -> BestScale:
+    score = store.get(key)
+    if score is None:
+        raise ParameterError(
+            f"store must keep what is put into it. {type(store).__name__} has lost "
+            f"the score of {key.candidate} on {key.task!r}."
+        )
+    return score
+
+
+def _circumstances(task: Task, settings: Settings, folds: Folds) -> str:
+    """Fingerprint of all that a score depends on beside the candidate."""
+    arrays = [task.x, task.y]
+    for fold in folds(len(task.x)):
+        arrays += [fold.train, fold.valid]
+    parts = [
+        part
+        for array in arrays
+        for part in (repr(array.shape).encode(), np.float64(array).tobytes())
+    ]
+    described = json.dumps([asdict(settings), task.seed], default=float)
+    return fingerprint(_VERSION, described.encode(), *parts)
+
+
+def _fleets(
+    pairs: Sequence[Pair], settings: Settings, folds: Folds
+) -> Iterator[list[Pair]]:
+    """Pairs whose networks make a fleet: alike, and not too many."""
+
+    def shape(pair: Pair) -> tuple[object, ...]:
+        task, candidate = pair
+        return task.x.shape[1], task.y.shape[1], candidate.hidden
+
+    for kind in dict.fromkeys(map(shape, pairs)):
+        fleet: list[Pair] = []
+        size = work = 0
+        for task, candidate in (p for p in pairs if shape(p) == kind):
+            fleet.append((task, candidate))
+            trained = [len(fold.train) for fold in folds(len(task.x))]
+            size += len(trained) * settings.n_members
+            work += sum(trained) * settings.n_members * candidate.epochs
+            if size >= _AT_ONCE or (size >= _LEAST_AT_ONCE and work >= _WORK):
+                yield fleet
+                fleet, size, work = [], 0, 0
+        if fleet:
+            yield fleet
+
+
+def _validate(
+    pairs: Sequence[Pair],
+    settings: Settings,
+    folds: Folds,
+    n_threads: int | None,
+    progress: bool | None,
+) -> list[BestScale]:
+    if not pairs:
+        return []
+    parts = [(pair, fold) for pair in pairs for fold in folds(len(pair[0].x))]
+    problems = [
+        Problem(
+            f"{task.name}, {candidate}, fold {number}",
+            task.x[fold.train],
+            task.y[fold.train],
+            candidate,
+            seed=task.seed,
+        )
+        for number, ((task, candidate), fold) in enumerate(parts)
+    ]
+    ensembles = fit_ensembles(
+        problems, settings, n_threads=n_threads, progress=progress
+    )
+    found: dict[int, list[Residuals]] = {}
+    for (pair, fold), ensemble in zip(parts, ensembles, strict=True):
+        errors = held_out_residuals(
+            ensemble, pair[0].x[fold.valid], pair[0].y[fold.valid], settings.n_draws
+        )
+        found.setdefault(id(pair), []).append(errors)
+    return [score_of(pair[0], pair[1], settings, found[id(pair)]) for pair in pairs]
+
+
+def held_out_residuals(
+    ensemble: Ensemble, x: Array, y: Array, n_draws: int
+) -> Residuals:
+    """Errors of an ensemble's draws on rows it has not learned from."""
+    draws = ensemble.draws(x, n_draws=n_draws)
+    found = residuals(draws.means, draws.precisions, torch.from_numpy(y))
+    return Residuals(
+        found.errors.to(torch.float32),
+        None if found.half_logs is None else found.half_logs.to(torch.float32),
+        found.n_targets,
+    )
+
+
+def score_of(
+    task: Task,
+    candidate: Candidate,
+    settings: Settings,
+    found: Sequence[Residuals],
+) -> BestScale:
+    """The best scale on all folds together; the candidate's own precision, if given."""
+    if candidate.precision is not None and not settings.noise_head:
+        logs = torch.cat([r.log_density(candidate.precision) for r in found])
+        value = float(logs.mean(dtype=torch.float64))
+        return BestScale(
+            candidate.precision, value if math.isfinite(value) else -math.inf
+        )
+    if settings.noise_head:
+        low, high = _FACTOR_RANGE
+    else:
+        variance = float(np.var(task.y, 0).mean()) or 1.0
+        low, high = (bound / variance for bound in _STANDARD_RANGE)
+    return best_scale(found, low=low, high=high)
+
+
+def best_choice(task: Task, scores: dict[Candidate, BestScale]) -> Choice:
+    """The candidate with the highest score; the first of equals."""
+    best = max(scores, key=lambda c: scores[c].log_likelihood)
+    if not math.isfinite(scores[best].log_likelihood):
+        raise ParameterError(
+            f"all candidates diverged on {task.name}. Lower the learning rate."
+        )
+    return Choice(best, scores[best], scores)

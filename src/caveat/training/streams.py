@@ -1,0 +1,169 @@
+"""The randomness of each network of a fleet, from its own seed.
+
+Every member has three generators, for its first weights, the order of its rows and
+its noise, so what it draws does not depend on its neighbours, on how many steps are
+prepared at once, or on the batch it is trained in.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from caveat.training.members import Architecture, Member, Recipe
+
+_LEVELS = 65536  # a drop rate is rounded to a multiple of 1/65536
+_WEIGHTS, _ORDER, _NOISE, _DRAWS = range(4)
+
+
+def generator(seed: int, purpose: int, *more: int) -> np.random.Generator:
+    """The generator of a member for one purpose."""
+    return np.random.Generator(np.random.SFC64([seed, purpose, *more]))
+
+
+def first_weights(architecture: Architecture, seed: int) -> NDArray[np.float32]:
+    """Glorot's uniform weights and zero biases, flat: W1, b1, W2, b2, …"""
+    rng = generator(seed, _WEIGHTS)
+    parts = []
+    for inputs, outputs in architecture.shapes:
+        limit = math.sqrt(6.0 / (inputs + outputs))
+        parts.append(rng.uniform(-limit, limit, inputs * outputs))
+        parts.append(np.zeros(outputs))
+    return np.concatenate(parts).astype(np.float32)
+
+
+def steps_per_epoch(n_rows: int, recipe: Recipe) -> int:
+    """Batches in one epoch of so many rows; at least one."""
+    whole, left = divmod(n_rows, recipe.batch_size)
+    keep_last = recipe.keep_last or not whole
+    return whole + (1 if left and keep_last else 0)
+
+
+class RowOrder:
+    """Batches of row numbers of one member, epoch after epoch."""
+
+    def __init__(self, n_rows: int, recipe: Recipe, seed: int) -> None:
+        self._rng = generator(seed, _ORDER)
+        self._n_rows = n_rows
+        self._size = recipe.batch_size
+        self._n_steps = steps_per_epoch(n_rows, recipe)
+        self._waiting = np.empty((0, self._size), dtype=np.int64)
+
+    def take(self, n_steps: int) -> NDArray[np.int64]:
+        """The next batches, shape (steps, batch); -1 where a batch has no more rows."""
+        parts = [self._waiting]
+        while sum(map(len, parts)) < n_steps:
+            parts.append(self._epoch())
+        batches = np.concatenate(parts)
+        self._waiting = batches[n_steps:]
+        return batches[:n_steps]
+
+    def _epoch(self) -> NDArray[np.int64]:
+        places = self._n_steps * self._size
+        order = np.full(max(places, self._n_rows), -1, dtype=np.int64)
+        order[: self._n_rows] = self._rng.permutation(self._n_rows)
+        return order[:places].reshape(self._n_steps, self._size)
+
+
+class BernoulliNoise:
+    """Factors 0 or 1/keep_prob, from 16 random bits each."""
+
+    def __init__(self, members: Sequence[Member], fan_ins: Sequence[int]) -> None:
+        rates = np.array([m.drop_rates for m in members])
+        levels = np.rint(rates * _LEVELS).astype(np.int64)
+        keep = 1.0 - levels / _LEVELS
+        self._fan_ins = fan_ins
+        self._used = levels.any(0)
+        self._thresholds = _columns((levels - _LEVELS // 2).astype(np.int16))
+        self._scales = _columns((1.0 / keep).astype(np.float32))
+        self._memory: dict[tuple[int, ...], Tensor] = {}
+
+    def raw(
+        self, rng: np.random.Generator, n_steps: int, rows: int
+    ) -> NDArray[np.int16]:
+        """Random bits of one member for some steps, shape (steps, enough)."""
+        words = -(-rows * sum(self._fan_ins) // 4)
+        bits = rng.bit_generator.random_raw(n_steps * words)
+        return bits.view(np.int16).reshape(n_steps, 4 * words)
+
+    def factors(self, raw: Tensor, rows: int) -> list[Tensor | None]:
+        """Per weight layer, factors (members, rows, units); None where all are 1.
+
+        The next call overwrites them.
+        """
+        found: list[Tensor | None] = []
+        count, start = len(raw), 0
+        for layer, units in enumerate(self._fan_ins):
+            stop = start + rows * units
+            bits = raw[:, start:stop].view(count, rows, units)
+            start = stop
+            if not self._used[layer]:
+                found.append(None)
+                continue
+            kept = self._room(layer, bits.shape)
+            torch.ge(bits, self._thresholds[layer][:count], out=kept)
+            found.append(kept.mul_(self._scales[layer][:count]))
+        return found
+
+    def _room(self, layer: int, shape: Sequence[int]) -> Tensor:
+        """Memory for factors, the same at every step."""
+        key = (layer, *shape)
+        if key not in self._memory:
+            self._memory[key] = torch.empty(*shape)
+        return self._memory[key]
+
+
+class GaussianNoise:
+    """Factors N(1, drop_rate / keep_prob)."""
+
+    def __init__(self, members: Sequence[Member], fan_ins: Sequence[int]) -> None:
+        rates = np.array([m.drop_rates for m in members])
+        self._fan_ins = fan_ins
+        self._used = rates.any(0)
+        self._sds = _columns(np.sqrt(rates / (1.0 - rates)).astype(np.float32))
+
+    def raw(
+        self, rng: np.random.Generator, n_steps: int, rows: int
+    ) -> NDArray[np.float32]:
+        """Normal numbers of one member for some steps, shape (steps, enough)."""
+        units = sum(self._fan_ins)
+        return rng.standard_normal((n_steps, rows * units), dtype=np.float32)
+
+    def factors(self, raw: Tensor, rows: int) -> list[Tensor | None]:
+        """Per weight layer, factors (members, rows, units); None where all are 1."""
+        found: list[Tensor | None] = []
+        count, start = len(raw), 0
+        for layer, units in enumerate(self._fan_ins):
+            stop = start + rows * units
+            normal = raw[:, start:stop].view(count, rows, units)
+            start = stop
+            noisy = (normal * self._sds[layer][:count]).add_(1.0)
+            found.append(noisy if self._used[layer] else None)
+        return found
+
+
+Noise = BernoulliNoise | GaussianNoise
+
+
+def noise_of(recipe: Recipe, members: Sequence[Member]) -> Noise:
+    """The noise of a recipe at the members' rates."""
+    kinds = {"bernoulli": BernoulliNoise, "gaussian": GaussianNoise}
+    return kinds[recipe.noise](members, recipe.architecture.fan_ins)
+
+
+def training_noise(members: Sequence[Member]) -> list[np.random.Generator]:
+    """The generators of the members' noise while they learn."""
+    return [generator(member.seed, _NOISE) for member in members]
+
+
+def drawing_noise(members: Sequence[Member], seed: int) -> list[np.random.Generator]:
+    """The generators of the members' noise for predictions."""
+    return [generator(member.seed, _DRAWS, seed) for member in members]
+
+
+def _columns(values: NDArray[np.generic]) -> list[Tensor]:
+    """One tensor (members, 1, 1) per weight layer."""
+    return [torch.from_numpy(v.copy())[:, None, None] for v in values.T]
