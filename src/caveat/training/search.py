@@ -7,10 +7,8 @@ only rates, depth, length-scale and epochs need a grid.
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,15 +22,37 @@ from caveat.training.ensembles import (
     Settings,
     fit_ensembles,
 )
+from caveat.training.folds import (
+    Fold,
+    Folds,
+    contiguous_folds,
+    folds_by_size,
+    last_fifth,
+)
 from caveat.training.likelihood import BestScale, Residuals, best_scale, residuals
 from caveat.training.stores import Key, Memory, Store, fingerprint
 
+__all__ = [
+    "Choice",
+    "Fold",
+    "Folds",
+    "Memory",
+    "Store",
+    "Task",
+    "best_choice",
+    "contiguous_folds",
+    "folds_by_size",
+    "held_out_residuals",
+    "last_fifth",
+    "score_of",
+    "search",
+    "validated",
+]
+
 Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 _STANDARD_RANGE = (1e-2, 1e6)  # of a precision, in standard units
 _FACTOR_RANGE = (1e-4, 1e2)  # of a factor on learned precisions
-_SMALL, _LARGE = 1500, 7000  # rows up to which 5, and from which on 1 fold is used
 _AT_ONCE = 256  # networks trained between two visits to the store, or
 _LEAST_AT_ONCE = 32  # so many, if together they
 _WORK = 2**28  # look at so many rows
@@ -63,57 +83,6 @@ class Task:
                 "x and y of a task must be (rows, inputs) and (rows, targets). "
                 f"Got {self.x.shape} and {self.y.shape}."
             )
-
-
-class Fold(NamedTuple):
-    """Row numbers to train on and to validate on."""
-
-    train: Index
-    valid: Index
-
-
-Folds = Callable[[int], list[Fold]]
-
-
-def folds_by_size(n_rows: int) -> list[Fold]:
-    """Contiguous folds: 5 for up to 1500 rows, 3 below 7000, else the last fifth.
-
-    Rows are taken in the order given, which must be random, as that of the splits of
-    Table 1 is.
-
-    Parameters
-    ----------
-    n_rows : int
-        At least 5.
-
-    Returns
-    -------
-    list of Fold
-    """
-    if n_rows >= _LARGE:
-        return last_fifth(n_rows)
-    return contiguous_folds(n_rows, 5 if n_rows <= _SMALL else 3)
-
-
-def last_fifth(n_rows: int) -> list[Fold]:
-    """One fold: the last 20 % of the rows."""
-    return [_fold(n_rows, n_rows - n_rows // 5, n_rows)]
-
-
-def contiguous_folds(n_rows: int, count: int) -> list[Fold]:
-    """So many folds of neighbouring rows, of nearly equal size."""
-    if n_rows < count:
-        raise ParameterError(
-            f"At least {count} rows are needed for {count} folds. Got {n_rows}."
-        )
-    edges = np.linspace(0, n_rows, count + 1).astype(int)
-    return [_fold(n_rows, a, b) for a, b in pairwise(edges)]
-
-
-def _fold(n_rows: int, start: int, stop: int) -> Fold:
-    rows = np.arange(n_rows)
-    inside = (rows >= start) & (rows < stop)
-    return Fold(rows[~inside], rows[inside])
 
 
 @dataclass(frozen=True)

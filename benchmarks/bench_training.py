@@ -1,0 +1,164 @@
+"""Time per network-step of a fleet, beside the ordinary PyTorch training loop.
+
+The net is 13-50-1 with dropout 0.05 on both weight layers, 448 rows, batch 32, Adam.
+Both run in turns in this process; a ratio compares the same turn.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from benchmarks.results import FOLDER, Provenance, Report, console, store_markdown
+from caveat.training import Architecture, Member, Recipe, Rows, train
+
+MODULE = "benchmarks.bench_training"
+ROWS, INPUTS, WIDTH, RATE, BATCH = 448, 13, 50, 0.05, 32
+FLEETS = (1, 20, 80, 240)
+GOAL = 40.0
+NOTES = (
+    "Microseconds per network-step; medians of the turns.",
+    "The ordinary loop: one net, DataLoader, nn.Sequential, torch.optim.Adam.",
+    f"Goal: at 240 networks at least {GOAL:.0f} times less than the ordinary loop.",
+)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Seconds per network-step of each variant."""
+
+    loop: float
+    tensors: float
+    fleets: tuple[float, ...]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure; returns 1 if the goal is missed in a full run."""
+    given = sys.argv[1:] if argv is None else list(argv)
+    parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke test")
+    parser.add_argument("--repetitions", type=int, default=5)
+    chosen, _ = parser.parse_known_args(given)
+    steps = 20 if chosen.quick else 600
+    turns = [_turn(steps) for _ in range(2 if chosen.quick else chosen.repetitions)]
+    report = _report(turns)
+    report.show(console())
+    if not chosen.quick:
+        provenance = Provenance.now(MODULE, given)
+        store_markdown(FOLDER / "training.md", provenance, [report])
+    missed = _ratio(turns, len(FLEETS) - 1) < GOAL
+    return int(missed and not chosen.quick)
+
+
+def _turn(steps: int) -> Turn:
+    rows = _rows()
+    return Turn(
+        loop=_timed(lambda: _ordinary(_batches(rows), steps), steps),
+        tensors=_timed(lambda: _ordinary(_slices(rows), steps), steps),
+        fleets=tuple(
+            _timed(lambda size=size: _fleet(rows, size, _epochs(steps, size)), None)
+            / (size * _epochs(steps, size) * (ROWS // BATCH))
+            for size in FLEETS
+        ),
+    )
+
+
+def _epochs(steps: int, size: int) -> int:
+    """Fewer for large fleets, so that each variant takes about as long."""
+    return max(1, 4 * steps // (ROWS // BATCH) // max(1, size // 20))
+
+
+def _rows() -> Rows:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(ROWS, INPUTS, generator=generator)
+    return Rows(x, x[:, :1].sin())
+
+
+def _timed(run: Callable[[], object], count: int | None) -> float:
+    start = time.perf_counter()
+    run()
+    return (time.perf_counter() - start) / (count or 1)
+
+
+def _batches(rows: Rows) -> DataLoader[tuple[torch.Tensor, ...]]:
+    data = TensorDataset(rows.x, rows.y)
+    return DataLoader(data, batch_size=BATCH, shuffle=True)
+
+
+def _slices(rows: Rows) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return list(zip(rows.x.split(BATCH), rows.y.split(BATCH), strict=True))
+
+
+def _ordinary(batches: object, steps: int) -> None:
+    """What everyone writes."""
+    net = nn.Sequential(
+        nn.Dropout(RATE),
+        nn.Linear(INPUTS, WIDTH),
+        nn.ReLU(),
+        nn.Dropout(RATE),
+        nn.Linear(WIDTH, 1),
+    )
+    optimiser = torch.optim.Adam(net.parameters(), lr=1e-3, weight_decay=1e-6)
+    loss = nn.MSELoss()
+    done = 0
+    while done < steps:
+        for x, y in batches:  # type: ignore[attr-defined]
+            optimiser.zero_grad()
+            loss(net(x), y).backward()
+            optimiser.step()
+            done += 1
+
+
+def _fleet(rows: Rows, size: int, epochs: int) -> None:
+    recipe = Recipe(Architecture(INPUTS, (WIDTH,), 1), batch_size=BATCH)
+    members = [
+        Member(str(i), (RATE, RATE), (1e-6, 1e-6), epochs=epochs, seed=i)
+        for i in range(size)
+    ]
+    train(recipe, members, [rows])
+
+
+def _ratio(turns: Sequence[Turn], fleet: int) -> float:
+    return statistics.median(turn.loop / turn.fleets[fleet] for turn in turns)
+
+
+def _report(turns: Sequence[Turn]) -> Report:
+    def micro(values: Sequence[float]) -> str:
+        return f"{statistics.median(values) * 1e6:.1f}"
+
+    loop = micro([turn.loop for turn in turns])
+    plain = [turn.loop / turn.tensors for turn in turns]
+    table = [
+        ["ordinary loop", "1", loop, "1.0"],
+        [
+            "the same, batches as slices",
+            "1",
+            micro([turn.tensors for turn in turns]),
+            f"{statistics.median(plain):.1f}",
+        ],
+    ]
+    table += [
+        [
+            "fleet",
+            str(size),
+            micro([turn.fleets[i] for turn in turns]),
+            f"{_ratio(turns, i):.1f}",
+        ]
+        for i, size in enumerate(FLEETS)
+    ]
+    return Report(
+        title="Training, time per network-step",
+        columns=("variant", "networks", "µs", "ratio"),
+        rows=table,
+        notes=NOTES,
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
