@@ -6,12 +6,14 @@ No function here hands test rows to a search; ``score`` sees them last.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from caveat.data import load_uci, load_uci_grid_settings, load_uci_settings
+from caveat.data.uci_results import GridSettings, OriginalSettings
 from caveat.errors import ParameterError
 from caveat.papers.table1.records import Record
 from caveat.training.ensembles import (
@@ -177,7 +179,7 @@ def final_draws(job: Job, n_train: int) -> int:
 
 def _paper(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]:
     """001 as released: constant Adam, batch 32, 400 epochs, dropout on all inputs."""
-    given = next(s for s in load_uci_settings() if s.dataset == job.dataset)
+    given = _given(load_uci_settings(), job)
     settings = Settings(schedule="constant", learning_rate=1e-3, keep_last=True)
     data = load_uci(job.dataset)
     candidate = Candidate(
@@ -197,7 +199,7 @@ def _grid(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]:
     At this length-scale tau does not change the training (a decay below 1e-6), so a
     network is trained once per rate and scored at each tau of the grid.
     """
-    given = next(s for s in load_uci_grid_settings() if s.dataset == job.dataset)
+    given = _given(load_uci_grid_settings(), job)
     settings = Settings(
         schedule="constant", learning_rate=1e-3, keep_last=True, batch_size=128
     )
@@ -310,6 +312,20 @@ def our_candidates(
         for rate in rates
         for on_features in (0.0, rate)
     ]
+
+
+Given = TypeVar("Given", OriginalSettings, GridSettings)
+
+
+def _given(settings: Sequence[Given], job: Job) -> Given:
+    """The authors' settings for the set of a job."""
+    for found in settings:
+        if found.dataset == job.dataset:
+            return found
+    raise ParameterError(
+        f"The authors ran {job.dataset!r} under other protocols only, not "
+        f"{job.protocol!r}. Choose --protocol paper or best."
+    )
 
 
 def _three_folds(n_rows: int) -> list[Fold]:
