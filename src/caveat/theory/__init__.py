@@ -1,5 +1,8 @@
 """The papers' equations as pure functions; docs/equations.md lists them."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from caveat.theory.bound import elbo, gaussian_log_likelihood, objective_from_elbo
 from caveat.theory.groups import weight_decay_groups
 from caveat.theory.kl import (
@@ -28,6 +31,9 @@ from caveat.theory.units import (
     precision_in_units_of_y,
 )
 
+if TYPE_CHECKING:
+    from caveat.theory.kernels import NetworkKernel, gp_of
+
 __all__ = [
     "Loss",
     "HALF_SQUARED_ERROR",
@@ -53,4 +59,13 @@ __all__ = [
     "gaussian_log_likelihood",
     "elbo",
     "objective_from_elbo",
+    "NetworkKernel",
+    "gp_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The kernels, on first use: they need scikit-learn, which takes long to import."""
+    if name in ("NetworkKernel", "gp_of"):
+        return getattr(import_module("caveat.theory.kernels"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -103,12 +103,12 @@ def _jobs(
     sizes = {name: load_uci(name) for name in sets}
     for name in sorted(sets, key=lambda name: -len(sizes[name])):
         count = len(sizes[name].splits) if n_splits is None else n_splits
-        for variant in variants(protocol):
+        for own in variants(protocol, name):
             missing = [
                 k
                 for k in range(min(count, len(sizes[name].splits)))
-                if (protocol, variant, name, k) not in file
+                if not all((protocol, variant, name, k) in file for variant in own)
             ]
             for start in range(0, len(missing), _SPLITS_PER_JOB):
                 chosen = tuple(missing[start : start + _SPLITS_PER_JOB])
-                yield Job(protocol, variant, name, chosen, quick)
+                yield Job(protocol, own, name, chosen, quick)
