@@ -3,14 +3,21 @@
 import sys
 from collections.abc import Sequence
 
-from benchmarks import bench_memory, bench_peers, bench_sampling
+from benchmarks import (
+    bench_linear,
+    bench_memory,
+    bench_peers,
+    bench_sampling,
+    bench_training,
+)
+
+ALL = (bench_sampling, bench_memory, bench_training, bench_linear, bench_peers)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run time, memory and peers with the same options; return the worst result."""
+    """Run them one after the other with the same options; return the worst result."""
     given = sys.argv[1:] if argv is None else list(argv)
-    mains = (bench_sampling.main, bench_memory.main, bench_peers.main)
-    return max(run(given) for run in mains)
+    return max(bench.main(given) for bench in ALL)
 
 
 if __name__ == "__main__":

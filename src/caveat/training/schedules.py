@@ -30,6 +30,27 @@ def one_cycle(progress: Factors) -> Factors:
     return np.where(progress < WARM_UP, progress / WARM_UP, falling)
 
 
+def inverse_decay(step: float, base: float, *, gamma: float, power: float) -> float:
+    """The learning rate of Caffe's ``inv`` policy, base (1 + gamma step)^-power.
+
+    The papers' CO2, solar and MNIST networks were trained with it.
+
+    Parameters
+    ----------
+    step : float
+        Updates done so far.
+    base : float
+        The rate at the start.
+    gamma, power : float
+        How soon and how steeply it falls.
+
+    Returns
+    -------
+    float
+    """
+    return float(base * (1.0 + gamma * step) ** -power)
+
+
 SCHEDULES: dict[str, Schedule] = {
     "constant": constant,
     "cosine": cosine,

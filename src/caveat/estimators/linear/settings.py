@@ -1,0 +1,132 @@
+"""From what a user writes to the parts of a linear model, and the checks on the way."""
+
+import warnings
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from caveat.errors import CaveatWarning, ParameterError
+from caveat.maxent.linear import (
+    Design,
+    Features,
+    LinearPosterior,
+    VariancePrior,
+    fit_posterior,
+    make_intercept,
+    make_noise,
+)
+from caveat.maxent.linear.arrays import Array, Matrix
+from caveat.maxent.linear.paths import EXACT_UP_TO
+from caveat.maxent.linear.posterior import JEFFREYS
+
+SOLVERS = ("auto", "primal", "dual", "krylov")
+TOLERANCE = 1e-10  # relative residual of means found by conjugate gradients
+
+
+def training_data(
+    estimator: Any, X: Any, y: Any, **checks: Any
+) -> tuple[Features, Array]:
+    """Checked covariates (dense or CSR, float64) and response."""
+    matrix, response = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=np.float64,
+        y_numeric=True,
+        **checks,
+    )
+    return Features(matrix), np.asarray(response, dtype=np.float64)
+
+
+def new_matrix(estimator: Any, X: Any) -> Matrix:
+    """Checked rows to predict for."""
+    return validate_data(
+        estimator, X, accept_sparse="csr", dtype=np.float64, reset=False
+    )
+
+
+def prior_precision(value: Any) -> float:
+    """lambda0, finite and at least 0."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ParameterError(
+            f"prior_precision must be a number of at least 0. "
+            f"Got {value!r} of type {type(value).__name__}."
+        )
+    if not (np.isfinite(float(value)) and float(value) >= 0.0):
+        raise ParameterError(
+            f"prior_precision must be finite and at least 0. Got {value}."
+        )
+    return float(value)
+
+
+def variance_prior(value: Any) -> VariancePrior:
+    """(a0, b0) of the inverse-gamma prior; None is Jeffreys' prior."""
+    if value is None:
+        return JEFFREYS
+    if not isinstance(value, Sequence) or len(value) != 2:
+        raise ParameterError(
+            f"variance_prior must be None (Jeffreys) or a pair (shape, rate). "
+            f"Got {value!r}."
+        )
+    shape, rate = map(float, value)
+    if not (shape > 0.0 and rate > 0.0 and np.isfinite([shape, rate]).all()):
+        raise ParameterError(
+            f"Both numbers of variance_prior must be above 0. Got {value!r}; pass None "
+            f"for Jeffreys' prior."
+        )
+    return VariancePrior(shape, rate)
+
+
+def make_design(
+    features: Features, estimator: Any, *, drop_rate: Any, precision: Any
+) -> Design:
+    """The design that the parameters of an estimator describe."""
+    noise = make_noise(
+        drop_rate,
+        features.n_features,
+        kind=estimator.noise,
+        groups=estimator.groups,
+    )
+    intercept = make_intercept(estimator.fit_intercept, estimator.drop_to)
+    return Design(features, noise, prior_precision(precision), intercept)
+
+
+def fit_with(
+    design: Design, y: Array, *, solver: str, prior: VariancePrior
+) -> LinearPosterior:
+    """The posterior, by the solver that the user asks for or that suits the shape."""
+    if solver not in SOLVERS:
+        raise ParameterError(
+            f"solver must be one of {', '.join(map(repr, SOLVERS))}. Got {solver!r}."
+        )
+    if solver in ("dual", "krylov") and not design.whitening.is_proper:
+        raise ParameterError(
+            f"solver={solver!r} needs a proper prior for every weight. Set "
+            f"prior_precision above 0, or use solver='auto'."
+        )
+    _warn_if_inert(design)
+    chosen = _suited(design) if solver == "auto" else solver
+    return fit_posterior(design, y, prior=prior, solver=chosen, tol=TOLERANCE)
+
+
+def _warn_if_inert(design: Design) -> None:
+    n_inert = int(design.whitening.inert.sum())
+    if n_inert:
+        warnings.warn(
+            f"{n_inert} of {design.features.n_features} features are constant in the "
+            f"training data and have no prior, so they are left out of the model "
+            f"(weight 0). Set prior_precision above 0 to keep them.",
+            CaveatWarning,
+            stacklevel=3,
+        )
+
+
+def _suited(design: Design) -> str:
+    """Exact for small data; else conjugate gradients, and Cholesky when needed."""
+    features = design.features
+    small = min(features.n_rows, features.n_features) <= EXACT_UP_TO
+    return "exact" if small or not design.whitening.is_proper else "krylov"

@@ -1,0 +1,14 @@
+"""The examples in docstrings give what they say."""
+
+import doctest
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["noise", "posterior", "likelihood", "batched"])
+def test_examples(name):
+    module = importlib.import_module(f"caveat.maxent.linear.{name}")
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0
