@@ -58,14 +58,22 @@ def test_public_names_are_exactly_those_listed():
         for name, value in vars(caveat).items()
         if not name.startswith("_") and not inspect.ismodule(value)
     }
-    assert found | {"__version__", "errors"} == set(caveat.__all__)
+    helpers = {"import_module", "TYPE_CHECKING", "Any"}
+    assert found - helpers <= set(caveat.__all__)
+    assert all(getattr(caveat, name) is not None for name in caveat.__all__)
+
+
+def test_parts_are_imported_when_asked_for():
+    assert caveat.theory.NetworkKernel(depth=2) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'therory'"):
+        caveat.therory  # noqa: B018
 
 
 def test_import_brings_in_nothing_optional():
     code = (
         "import sys, caveat; "
         "print([m for m in ('pandas', 'statsmodels', 'transformers', 'torch._dynamo',"
-        " 'matplotlib.pyplot') if m in sys.modules])"
+        " 'matplotlib.pyplot', 'sklearn', 'jax', 'optuna') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -259,7 +259,9 @@ class _Study:
                 self._study.tell(trial, _flattened(score.log_likelihood, self._floor))
 
     def _candidate(self, params: Mapping[str, Any]) -> Candidate:
-        found = {name: self._space[name].value(params[name]) for name in self._space}
+        found: dict[str, Any] = {
+            name: values.value(params[name]) for name, values in self._space.items()
+        }
         if "epochs" in found:
             found["epochs"] = round(found["epochs"])
         return replace(self._base, **found)

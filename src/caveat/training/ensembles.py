@@ -5,7 +5,7 @@ whose draws are pooled. Many ensembles are trained as one fleet.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +20,13 @@ from caveat.training.members import Architecture, Member, Recipe
 from caveat.training.objectives import (
     GaussianWithPrecision,
     Objective,
+    SoftmaxCrossEntropy,
     SquaredError,
     split_head,
 )
 from caveat.training.scaling import Scaling
+from caveat.training.stopping import Watch
+from caveat.training.streams import steps_per_epoch
 
 Array = NDArray[np.float64]
 
@@ -101,6 +104,15 @@ class Settings:
         """The loss."""
         return GaussianWithPrecision() if self.noise_head else SquaredError()
 
+    @property
+    def loss_precision(self) -> float | None:
+        """tau of the loss: 1 if that is a log-likelihood, else to be given."""
+        return 1.0 if self.noise_head else None
+
+    def scaling(self, x: Array, y: Array) -> Scaling:
+        """The units in which networks learn these rows."""
+        return Scaling.of(x, y)
+
     def recipe(self, n_inputs: int, n_targets: int, hidden: tuple[int, ...]) -> Recipe:
         """For networks of the given shape."""
         outputs = self.objective.n_outputs(n_targets)
@@ -114,6 +126,33 @@ class Settings:
         )
 
 
+@dataclass(frozen=True)
+class ClassifierSettings(Settings):
+    """How classifiers are trained.
+
+    Parameters
+    ----------
+    n_classes : int
+        Classes to tell apart; the others are those of :class:`Settings`.
+    """
+
+    n_classes: int = 2
+
+    @property
+    def objective(self) -> Objective:
+        """The loss."""
+        return SoftmaxCrossEntropy(self.n_classes)
+
+    @property
+    def loss_precision(self) -> float | None:
+        """tau of the loss, a log-likelihood."""
+        return 1.0
+
+    def scaling(self, x: Array, y: Array) -> Scaling:
+        """The units in which networks learn these rows; classes are left alone."""
+        return replace(Scaling.of(x, y), y_mean=np.zeros(1), y_sd=np.ones(1))
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Rows to learn from, in the units of the data, and the settings to do it with.
@@ -123,11 +162,16 @@ class Problem:
     name : str
     x : array, shape (rows, inputs)
     y : array, shape (rows, targets)
+        Class numbers, shape (rows, 1), if the settings are those of a classifier.
     candidate : Candidate
     precision : float, optional
         In the units of 1/y², for the decay; overrides that of the candidate.
     seed : int
         Its own part of the seed, beside that of the settings.
+    standard_precision : float, optional
+        The same in standard units, for targets of several units; overrides both.
+    held_out : (array, array), optional
+        Further rows (x, y), on which the best moment to stop is found.
     """
 
     name: str
@@ -136,6 +180,8 @@ class Problem:
     candidate: Candidate
     precision: float | None = None
     seed: int = 0
+    standard_precision: float | None = None
+    held_out: tuple[Array, Array] | None = None
 
     def members(self, settings: Settings, scaling: Scaling, data: int) -> list[Member]:
         """The networks of the ensemble."""
@@ -155,8 +201,10 @@ class Problem:
         ]
 
     def _standard_precision(self, settings: Settings, scaling: Scaling) -> float:
-        if settings.noise_head:
-            return 1.0
+        if settings.loss_precision is not None:
+            return settings.loss_precision
+        if self.standard_precision is not None:
+            return self.standard_precision
         precision = self.precision or self.candidate.precision
         if precision is None:
             return TRIAL_PRECISION
@@ -171,7 +219,7 @@ def _combined(*seeds: int) -> int:
 class Draws(NamedTuple):
     """Draws in the units of y: means and, with a noise head, precisions.
 
-    Shapes: (draws, rows, targets).
+    Shapes: (draws, rows, targets). Those of a classifier are logits.
     """
 
     means: Tensor
@@ -201,6 +249,7 @@ class Ensemble:
         n_draws : int
             Per network.
         seed : int
+            As for ``Trained.draws``.
 
         Yields
         ------
@@ -208,7 +257,7 @@ class Ensemble:
         """
         inputs = self.scaling.inputs(x)
         for block in self.trained.blocks(inputs, n_draws=n_draws, seed=seed):
-            yield self._in_units_of_y(block.flatten(0, 1))
+            yield in_units_of_y(block.flatten(0, 1), self.scaling, self.noise_head)
 
     def draws(self, x: Array, *, n_draws: int, seed: int = 0) -> Draws:
         """All draws of :meth:`blocks` at once.
@@ -232,21 +281,38 @@ class Ensemble:
     def point(self, x: Array) -> Tensor:
         """The mean of the networks with their noise off (standard dropout)."""
         outputs = self.trained.mean_outputs(self.scaling.inputs(x))
-        return self._in_units_of_y(outputs).means.mean(0)
+        return in_units_of_y(outputs, self.scaling, self.noise_head).means.mean(0)
 
-    def _in_units_of_y(self, outputs: Tensor) -> Draws:
-        if not self.noise_head:
-            return Draws(self.scaling.outputs(outputs), None)
-        means, logs = split_head(outputs)
-        sd = torch.from_numpy(self.scaling.y_sd)
-        precisions = logs.to(torch.float64).exp() / sd.square()  # E18
-        return Draws(self.scaling.outputs(means), precisions)
+
+def in_units_of_y(outputs: Tensor, scaling: Scaling, noise_head: bool) -> Draws:
+    """Outputs (..., outputs) of networks that think in standard units.
+
+    Parameters
+    ----------
+    outputs : Tensor
+        In standard units.
+    scaling : Scaling
+        The units of the networks.
+    noise_head : bool
+        Whether the second half of the outputs are log precisions.
+
+    Returns
+    -------
+    Draws
+    """
+    if not noise_head:
+        return Draws(scaling.outputs(outputs), None)
+    means, logs = split_head(outputs)
+    sd = torch.from_numpy(scaling.y_sd)
+    precisions = logs.to(torch.float64).exp() / sd.square()  # E18
+    return Draws(scaling.outputs(means), precisions)
 
 
 def fit_ensembles(
     problems: Sequence[Problem],
     settings: Settings,
     *,
+    patience: int = 20,
     n_threads: int | None = None,
     progress: bool | None = False,
 ) -> list[Ensemble]:
@@ -257,8 +323,14 @@ def fit_ensembles(
     problems : sequence of Problem
         With the same number of inputs, targets and hidden units.
     settings : Settings
+        Of all of them.
+    patience : int
+        If problems hold out rows: epochs without a new best there after which a
+        network is given up.
     n_threads : int, optional
+        Cores to use, by default as many as torch does.
     progress : bool or None
+        Show a progress bar; None shows it on a terminal.
 
     Returns
     -------
@@ -272,7 +344,7 @@ def fit_ensembles(
             "problems of one fleet must have the same inputs, targets and hidden "
             f"units. Got {sorted(shapes)}."
         )
-    scalings = [Scaling.of(p.x, p.y) for p in problems]
+    scalings = [settings.scaling(p.x, p.y) for p in problems]
     rows = [s.rows(p.x, p.y) for s, p in zip(scalings, problems, strict=True)]
     members = [
         member
@@ -280,9 +352,37 @@ def fit_ensembles(
         for member in problem.members(settings, scaling, data)
     ]
     recipe = settings.recipe(first.x.shape[1], first.y.shape[1], first.candidate.hidden)
-    trained = train(recipe, members, rows, n_threads=n_threads, progress=progress)
+    watch = _watch(problems, scalings, settings.n_members, recipe, patience)
+    trained = train(
+        recipe, members, rows, watch=watch, n_threads=n_threads, progress=progress
+    )
     size = settings.n_members
     return [
         Ensemble(trained[range(i * size, (i + 1) * size)], scaling, settings.noise_head)
         for i, scaling in enumerate(scalings)
     ]
+
+
+def _watch(
+    problems: Sequence[Problem],
+    scalings: Sequence[Scaling],
+    n_members: int,
+    recipe: Recipe,
+    patience: int,
+) -> Watch | None:
+    """Stops the networks early by the rows held out: by all problems, or by none."""
+    parts = [
+        scaling.rows(*problem.held_out)
+        for problem, scaling in zip(problems, scalings, strict=True)
+        if problem.held_out is not None
+    ]
+    if not parts:
+        return None
+    if len(parts) < len(problems):
+        raise ParameterError(
+            f"All problems of a fleet must hold out rows, or none. "
+            f"Got {len(parts)} of {len(problems)} that do."
+        )
+    rows = [part for part in parts for _ in range(n_members)]
+    every = min(steps_per_epoch(len(p.x), recipe) for p in problems)
+    return Watch(rows, every=every, patience=patience)

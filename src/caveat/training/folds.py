@@ -46,17 +46,22 @@ def folds_by_size(n_rows: int) -> list[Fold]:
 
 def last_fifth(n_rows: int) -> list[Fold]:
     """One fold: the last 20 % of the rows."""
+    _enough(n_rows, 5)
     return [_fold(n_rows, n_rows - n_rows // 5, n_rows)]
 
 
 def contiguous_folds(n_rows: int, count: int) -> list[Fold]:
     """So many folds of neighbouring rows, of nearly equal size."""
-    if n_rows < count:
-        raise ParameterError(
-            f"At least {count} rows are needed for {count} folds. Got {n_rows}."
-        )
+    _enough(n_rows, count)
     edges = np.linspace(0, n_rows, count + 1).astype(int)
     return [_fold(n_rows, a, b) for a, b in pairwise(edges)]
+
+
+def _enough(n_rows: int, least: int) -> None:
+    if n_rows < least:
+        raise ParameterError(
+            f"At least {least} rows are needed for these folds. Got {n_rows}."
+        )
 
 
 def _fold(n_rows: int, start: int, stop: int) -> Fold:

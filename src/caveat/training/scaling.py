@@ -66,5 +66,6 @@ class Scaling:
 
 
 def _spread(values: Array) -> Array:
-    constant = values.max(0) == values.min(0)
-    return np.where(constant, 1.0, values.std(0))
+    sd = values.std(0)
+    constant = (values.max(0) == values.min(0)) | (sd == 0)
+    return np.where(constant, 1.0, sd)

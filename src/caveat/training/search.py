@@ -9,11 +9,13 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from caveat._version import __version__
 from caveat.errors import ParameterError
 from caveat.training.ensembles import (
     Candidate,
@@ -56,7 +58,6 @@ _FACTOR_RANGE = (1e-4, 1e2)  # of a factor on learned precisions
 _AT_ONCE = 256  # networks trained between two visits to the store, or
 _LEAST_AT_ONCE = 32  # so many, if together they
 _WORK = 2**28  # look at so many rows
-_VERSION = b"1"  # of the scores; another one whenever the training changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +191,10 @@ def validated(
     # Fleets do not depend on what is stored: a resumed search rounds like a whole one.
     for fleet in _fleets(list(dict.fromkeys(pairs)), settings, folds):
         missing = [pair for pair in fleet if store.get(key(pair)) is None]
+        if not missing:
+            continue
         scores = _validate(missing, settings, folds, n_threads, progress)
-        for pair, score in zip(missing, scores, strict=True):
-            store.put(key(pair), score)
+        store.put(dict(zip(map(key, missing), scores, strict=True)))
     return [_stored(store, key(pair)) for pair in pairs]
 
 
@@ -208,7 +210,7 @@ def _stored(store: Store, key: Key) -> BestScale:
 
 def _circumstances(task: Task, settings: Settings, folds: Folds) -> str:
     """Fingerprint of all that a score depends on beside the candidate."""
-    arrays = [task.x, task.y]
+    arrays: list[NDArray[Any]] = [task.x, task.y]
     for fold in folds(len(task.x)):
         arrays += [fold.train, fold.valid]
     parts = [
@@ -217,7 +219,7 @@ def _circumstances(task: Task, settings: Settings, folds: Folds) -> str:
         for part in (repr(array.shape).encode(), np.float64(array).tobytes())
     ]
     described = json.dumps([asdict(settings), task.seed], default=float)
-    return fingerprint(_VERSION, described.encode(), *parts)
+    return fingerprint(__version__.encode(), described.encode(), *parts)
 
 
 def _fleets(
@@ -251,8 +253,6 @@ def _validate(
     n_threads: int | None,
     progress: bool | None,
 ) -> list[BestScale]:
-    if not pairs:
-        return []
     parts = [(pair, fold) for pair in pairs for fold in folds(len(pair[0].x))]
     problems = [
         Problem(

@@ -4,10 +4,11 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from caveat.errors import DataError
 from caveat.training.ensembles import Candidate
@@ -24,7 +25,7 @@ class Key:
     ----------
     circumstances : str
         Fingerprint of all that the score depends on beside the candidate: the rows and
-        their order, the folds, the settings and the seeds.
+        their order, the folds, the settings, the seeds and the version of Caveat.
     candidate : Candidate
     task : str
         Name of the task, for people who read the file.
@@ -51,8 +52,8 @@ class Store(Protocol):
         """The score, if it is there."""
         ...
 
-    def put(self, key: Key, score: BestScale) -> None:
-        """Keep a score."""
+    def put(self, scores: Mapping[Key, BestScale]) -> None:
+        """Keep the scores of a fleet: all or, if that fails, none."""
         ...
 
 
@@ -66,13 +67,13 @@ class Memory:
         """The score, if it is there."""
         return self.scores.get(key)
 
-    def put(self, key: Key, score: BestScale) -> None:
-        """Keep a score."""
-        self.scores[key] = score
+    def put(self, scores: Mapping[Key, BestScale]) -> None:
+        """Keep scores."""
+        self.scores.update(scores)
 
 
 class FileStore:
-    """A store in a file, one line of JSON per score, written as soon as it is known.
+    """A store in a file, one line of JSON per score, written as soon as they are known.
 
     A search that was interrupted or killed and is started again with the same file
     trains only what is missing. One file may serve any number of searches: a score is
@@ -88,7 +89,7 @@ class FileStore:
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "scores.jsonl"
     >>> key = Key(fingerprint(b"rows"), Candidate(drop_rate=0.1))
-    >>> FileStore(path).put(key, BestScale(scale=4.0, log_likelihood=-0.5))
+    >>> FileStore(path).put({key: BestScale(scale=4.0, log_likelihood=-0.5)})
     >>> FileStore(path).get(key)
     BestScale(scale=4.0, log_likelihood=-0.5)
     """
@@ -104,20 +105,19 @@ class FileStore:
         """The score, if it is there."""
         return self._scores.get(key)
 
-    def put(self, key: Key, score: BestScale) -> None:
-        """Keep a score, also if the program is killed right after."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("ab+") as file:
-            file.write(self._line_break(file) + _to_line(key, score))
-        self._scores[key] = score
+    def put(self, scores: Mapping[Key, BestScale]) -> None:
+        """Keep scores, also if the program is killed right after.
 
-    @staticmethod
-    def _line_break(file: BinaryIO) -> bytes:
-        """Ends a line that was being written when a program was killed."""
-        if not file.seek(0, os.SEEK_END):
-            return b""
-        file.seek(-1, os.SEEK_END)
-        return b"" if file.read(1) == b"\n" else b"\n"
+        Parameters
+        ----------
+        scores : mapping of Key to BestScale
+            Those of a fleet; written at once, so that the file has all or none.
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        lines = b"".join(_to_line(key, score) for key, score in scores.items())
+        with self._path.open("ab+", buffering=0) as file:
+            file.write(_line_break(file) + lines)
+        self._scores.update(scores)
 
     def _read(self) -> Iterator[tuple[Key, BestScale]]:
         if not self._path.exists():
@@ -134,6 +134,14 @@ class FileStore:
                 ) from error
 
 
+def _line_break(file: FileIO) -> bytes:
+    """Ends a line that was being written when a program was killed."""
+    if not file.seek(0, os.SEEK_END):
+        return b""
+    file.seek(-1, os.SEEK_END)
+    return b"" if file.read(1) == b"\n" else b"\n"
+
+
 def _to_line(key: Key, score: BestScale) -> bytes:
     record = {
         "circumstances": key.circumstances,
@@ -142,7 +150,7 @@ def _to_line(key: Key, score: BestScale) -> bytes:
         "scale": _finite(score.scale),
         "log_likelihood": _finite(score.log_likelihood),
     }
-    return json.dumps(record, allow_nan=False).encode() + b"\n"
+    return json.dumps(record, allow_nan=False, default=float).encode() + b"\n"
 
 
 def _from_line(line: bytes) -> tuple[Key, BestScale]:

@@ -1,0 +1,226 @@
+"""DropoutSearchCV: a search with scikit-learn's manners."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import caveat.training.search as module
+from caveat.errors import InputTypeError, ParameterError
+from caveat.estimators import DropoutClassifier, DropoutRegressor, DropoutSearchCV
+from caveat.training.bayesian import LogUniform
+from caveat.training.ensembles import Candidate, Settings, fit_ensembles
+from caveat.training.search import Task, search
+
+FAST = DropoutRegressor((8,), epochs=10, n_draws=20)
+
+
+def some_rows(n_rows=60, *, outputs=None):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 2))
+    y = 100.0 + 5.0 * np.sin(X[:, 0]) + 0.5 * rng.normal(size=n_rows)
+    return X, y if outputs is None else np.stack([y, 1e-3 * y[::-1]][:outputs], 1)
+
+
+def a_search(drop_rate=(0.01, 0.5), **how):
+    return DropoutSearchCV(drop_rate, **({"estimator": FAST, "random_state": 0} | how))
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """How many networks are trained for a search."""
+    sizes = []
+
+    def recorded(problems, settings, **how):
+        sizes.append(len(problems))
+        return fit_ensembles(problems, settings, **how)
+
+    monkeypatch.setattr(module, "fit_ensembles", recorded)
+    return sizes
+
+
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix")
+@parametrize_with_checks(
+    [a_search(estimator=DropoutRegressor((8,), epochs=40, n_draws=20))]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_it_is_the_search_of_caveat_training():
+    X, y = some_rows()
+    found = a_search(input_drop_rate=[0.0, 0.2], lengthscale=[0.01, 1.0]).fit(X, y)
+    grid = [
+        Candidate(rate, on_features, (8,), length, 10)
+        for rate in (0.01, 0.5)
+        for on_features in (0.0, 0.2)
+        for length in (0.01, 1.0)
+    ]
+    seed = found.best_estimator_.random_state
+    order = np.random.default_rng([seed, 0]).permutation(60)
+    task = Task("rows", X[order], y[order, None])
+    [choice] = search([task], grid, Settings(n_draws=20, seed=seed))
+    best = choice.candidate
+    assert found.best_params_ == {
+        "drop_rate": best.drop_rate,
+        "input_drop_rate": best.input_drop_rate,
+        "lengthscale": best.lengthscale,
+    }
+    assert found.best_score_ == pytest.approx(choice.score.log_likelihood, abs=1e-4)
+    tau = found.best_estimator_.precision
+    assert tau == pytest.approx(choice.score.scale, rel=5e-3)
+
+
+def test_results_are_those_of_a_grid_search():
+    X, y = some_rows()
+    found = a_search(hidden=[(4,), (4, 4)]).fit(X, y)
+    results = found.cv_results_
+    assert results["params"] == [
+        {"drop_rate": rate, "hidden": hidden}
+        for rate in (0.01, 0.5)
+        for hidden in ((4,), (4, 4))
+    ]
+    assert results["param_hidden"].tolist() == [(4,), (4, 4)] * 2
+    assert results["param_drop_rate"].tolist() == [0.01, 0.01, 0.5, 0.5]
+    best = int(np.argmax(results["mean_test_score"]))
+    assert found.best_index_ == best and results["rank_test_score"][best] == 1
+    assert sorted(results["rank_test_score"]) == [1, 2, 3, 4]
+    assert found.best_score_ == results["mean_test_score"][best]
+    assert found.best_params_ == results["params"][best]
+
+
+def test_best_estimator_has_the_settings_and_the_precision_found():
+    X, y = some_rows()
+    found = a_search().fit(X, y)
+    best = found.best_estimator_
+    assert isinstance(best, DropoutRegressor)
+    assert best.drop_rate == found.best_params_["drop_rate"]
+    assert best.hidden == (8,) and best.epochs == 10
+    scale = found.cv_results_["precision_scale"][found.best_index_]
+    assert best.precision_ == pytest.approx(scale / y.var())  # E18
+
+
+def test_answers_are_those_of_the_best_estimator():
+    X, y = some_rows()
+    found = a_search().fit(X, y)
+    best = found.best_estimator_
+    for ours, its in zip(
+        found.predict(X, return_std=True), best.predict(X, return_std=True), strict=True
+    ):
+        np.testing.assert_array_equal(ours, its)
+    assert found.score(X, y) == best.score(X, y)
+    assert found.log_likelihood(X, y) == best.log_likelihood(X, y)
+    assert found.predictive(X).mean.equal(best.predictive(X).mean)
+
+
+def test_score_is_in_the_units_of_y():
+    """E19: targets a thousand times larger lose log 1000 nats."""
+    X, y = some_rows()
+    plain, large = a_search().fit(X, y), a_search().fit(X, 1000 * y)
+    assert large.best_params_ == plain.best_params_
+    shift = math.log(1000)
+    assert large.best_score_ == pytest.approx(plain.best_score_ - shift, abs=1e-3)
+
+
+def test_best_score_tells_of_new_rows():
+    X, y = some_rows(400)
+    how = {"estimator": DropoutRegressor((20,), epochs=60, n_draws=100)}
+    found = a_search(**how).fit(X[:200], y[:200])
+    assert found.best_params_ == {"drop_rate": 0.01}
+    assert found.log_likelihood(X[200:], y[200:]) == pytest.approx(
+        found.best_score_, abs=0.3
+    )
+
+
+def test_several_outputs_of_different_sizes():
+    X, y = some_rows(outputs=2)
+    found = a_search().fit(X, y)
+    assert found.predict(X).shape == (60, 2)
+    ratio = found.best_estimator_.precision_ * y.var(0)
+    assert ratio[0] == pytest.approx(ratio[1])
+
+
+def test_noise_head():
+    X, y = some_rows()
+    head = clone(FAST).set_params(noise_head=True)
+    found = a_search(estimator=head).fit(X, y)
+    assert found.best_estimator_.precision_ is None
+    assert math.isfinite(found.best_score_)
+
+
+def test_bayesian_optimisation():
+    pytest.importorskip("optuna")
+    X, y = some_rows()
+    space = {"drop_rate": LogUniform(0.005, 0.5), "hidden": [(4,), (8,)]}
+    found = a_search(space=space, n_trials=6, at_once=3).fit(X, y)
+    assert found.best_params_.keys() == space.keys()
+    assert len(found.cv_results_["params"]) == 6
+    assert 0.005 <= found.best_params_["drop_rate"] <= 0.5
+
+
+def test_same_random_state_same_result():
+    X, y = some_rows()
+    first, second = a_search().fit(X, y), a_search().fit(X, y)
+    assert first.best_score_ == second.best_score_
+    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    assert a_search(random_state=1).fit(X, y).best_score_ != first.best_score_
+
+
+def test_a_cache_spares_what_is_finished(tmp_path, trained):
+    X, y = some_rows()
+    how = {"cache": tmp_path / "scores"}
+    a_search(**how).fit(X, y)
+    a_search((0.01, 0.1, 0.5), **how).fit(X, y)
+    assert trained == [10, 5]
+    a_search(**how).fit(X, y**2)
+    assert trained == [10, 5, 10]
+
+
+def test_in_a_pipeline():
+    X, y = some_rows()
+    model = make_pipeline(StandardScaler(), a_search()).fit(X, y)
+    assert model.predict(X).shape == (60,)
+
+
+def test_the_estimator_is_not_changed():
+    X, y = some_rows()
+    before = FAST.get_params()
+    a_search().fit(X, y)
+    assert FAST.get_params() == before and not hasattr(FAST, "networks_")
+
+
+BAD = {
+    "number": (a_search(0.1), InputTypeError, "list of values"),
+    "empty": (a_search([]), ParameterError, "at least one value"),
+    "rate": (a_search([1.5]), ParameterError, "drop rate"),
+    "widths": (a_search(hidden=(50,)), InputTypeError, "list of tuples"),
+    "space": (a_search(space={"activation": ["relu"]}), ParameterError, "may hold"),
+    "precision": (
+        a_search(estimator=DropoutRegressor(precision=3.0)),
+        ParameterError,
+        "precision of the estimator must be 'validated'",
+    ),
+    "decay": (
+        a_search(estimator=DropoutRegressor(lengthscale=None, weight_decay=1e-3)),
+        ParameterError,
+        "weight_decay of the estimator",
+    ),
+    "stopping": (
+        a_search(estimator=DropoutRegressor(early_stopping=True)),
+        ParameterError,
+        "early_stopping of the estimator",
+    ),
+    "kind": (a_search(estimator=DropoutClassifier()), InputTypeError, "must be a Drop"),
+    "cache": (a_search(cache="x", random_state=None), ParameterError, "pass an int"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_makes_no_sense_is_refused(case):
+    search_cv, error, message = BAD[case]
+    with pytest.raises(error, match=message):
+        search_cv.fit(*some_rows())
