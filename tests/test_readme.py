@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -18,16 +19,19 @@ def net(outputs: int) -> nn.Module:
     return nn.Sequential(nn.Linear(4, 9), nn.Dropout(0.1), nn.Linear(9, outputs))
 
 
-def given() -> dict[str, object]:
+def given(code: str) -> dict[str, object]:
     """What a block takes for granted."""
     return {
         "caveat": caveat,
         "model": net(1),
         "convnet": net(3),
         "x": torch.randn(5, 4),
-        "y": torch.randn(5, 1),
         "tau": 4.0,
         "images": torch.randn(5, 4),
+        "X": np.linspace(-1, 1, 24).reshape(12, 2) ** 2,
+        "y": np.linspace(0, 1, 12) if "X" in code else torch.randn(5, 1),
+        "X_new": np.zeros((3, 2)),
+        "y_new": np.zeros(3),
     }
 
 
@@ -35,7 +39,7 @@ def given() -> dict[str, object]:
 def test_block_runs(code):
     if "from_pretrained" in code:
         pytest.skip("loads a model from the hub; the zoo runs such models from configs")
-    exec(code, given())
+    exec(code, given(code))
 
 
 def test_the_zoo_has_the_size_that_is_claimed():
@@ -43,4 +47,4 @@ def test_the_zoo_has_the_size_that_is_claimed():
 
 
 def test_every_block_was_found():
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 7
