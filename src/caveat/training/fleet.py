@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from caveat import _validation as validation
 from caveat._progress import ProgressBar
 from caveat.errors import CaveatWarning, ParameterError, ShapeError
+from caveat.noise import Noise
 from caveat.training.members import Member, Recipe, Rows, network
+from caveat.training.modules import TrainedModules, train_modules
 from caveat.training.schedules import schedule
 from caveat.training.stack import Adam, Stack, Workspace, layers, per_layer
 from caveat.training.stopping import Watch
@@ -199,7 +201,7 @@ def train(
     watch: Watch | None = None,
     n_threads: int | None = None,
     progress: bool | None = False,
-) -> Trained:
+) -> Trained | TrainedModules:
     """Train all members at once, each on its data set with its own settings.
 
     Parameters
@@ -220,7 +222,7 @@ def train(
 
     Returns
     -------
-    Trained
+    Trained, or TrainedModules if the noise is a family
         In the order of ``members``. Those that diverged are named there and in a
         warning; the others are not touched by it.
 
@@ -237,6 +239,10 @@ def train(
     torch.Size([100, 2, 40, 1])
     """
     _check(recipe, members, data)
+    if isinstance(recipe.noise, Noise):
+        if watch is not None:
+            raise ParameterError(_NO_WATCH)
+        return train_modules(recipe, members, data, progress=progress)
     if watch is None:
         parts = _cohorts(recipe, members, data)
     else:
@@ -427,6 +433,8 @@ class _Run:
         return Trained(self._recipe, members, parameters, diverged, stopped)
 
 
+_NO_WATCH = """early stopping works with 'bernoulli' and 'gaussian' noise only. Leave it
+out, or choose the number of epochs by a search."""
 _DIVERGED = """the weights of {names} are not finite: training diverged.
 The other members are not affected. Lower the learning rate of these."""
 

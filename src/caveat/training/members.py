@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError, ShapeError
-from caveat.noise import GaussianNoise
+from caveat.noise import GaussianNoise, Noise
 from caveat.theory import HALF_SQUARED_ERROR, bias_l2_penalty, l2_penalty
 from caveat.training.activations import activation
 from caveat.training.objectives import Objective, SquaredError
@@ -79,6 +79,9 @@ class Member:
     seed : int
         Of its first weights, its order of rows and its noise. Two members that differ
         in nothing else learn different networks.
+    lengthscale, kl_share : float
+        For noise whose KL is more than a decay: l of the prior, and the factor
+        1/(tau N) on the KL beside the mean loss.
     """
 
     name: str
@@ -89,6 +92,8 @@ class Member:
     learning_rate: float = 1e-2
     epochs: int = 400
     seed: int = 0
+    lengthscale: float = 1.0
+    kl_share: float = 1.0
 
     @classmethod
     def from_prior(
@@ -140,7 +145,15 @@ class Member:
             loss=HALF_SQUARED_ERROR,
         )
         return cls(
-            name, tuple(drop_rates), penalties, bias, data, learning_rate, **rest
+            name,
+            tuple(drop_rates),
+            penalties,
+            bias,
+            data,
+            learning_rate,
+            lengthscale=lengthscale,
+            kl_share=1.0 / (precision * n_train),
+            **rest,
         )
 
 
@@ -159,9 +172,11 @@ class Recipe:
         them out (the next epoch has another order).
     schedule : str
         Of the learning rate; see ``caveat.training.schedules``.
-    noise : str
+    noise : str or Noise
         ``"bernoulli"``: units are dropped and the rest scaled by 1/keep_prob;
         ``"gaussian"``: multiplied by N(1, drop_rate/keep_prob), of the same variance.
+        A family of ``caveat.noise`` acts before every weight layer whose drop rate is
+        not 0; networks are then trained one by one.
     """
 
     architecture: Architecture
@@ -169,14 +184,17 @@ class Recipe:
     batch_size: int = 32
     keep_last: bool = True
     schedule: str = "cosine"
-    noise: str = "bernoulli"
+    noise: str | Noise = "bernoulli"
 
     def __post_init__(self) -> None:
         validation.positive_int("batch_size", self.batch_size)
         schedule(self.schedule)
-        if self.noise not in ("bernoulli", "gaussian"):
+        if self.noise not in ("bernoulli", "gaussian") and not isinstance(
+            self.noise, Noise
+        ):
             raise ParameterError(
-                f"noise must be 'bernoulli' or 'gaussian'. Got {self.noise!r}."
+                "noise must be 'bernoulli', 'gaussian' or a family such as "
+                f"caveat.noise.Concrete(). Got {self.noise!r}."
             )
 
 
@@ -252,7 +270,7 @@ def network(
     return nn.Sequential(*modules).eval()
 
 
-def _noise_module(noise: str, drop_rate: float) -> nn.Module:
+def _noise_module(noise: str | Noise, drop_rate: float) -> nn.Module:
     if noise == "bernoulli":
         return nn.Dropout(drop_rate)
     return GaussianNoise(drop_rate / (1.0 - drop_rate))

@@ -10,6 +10,7 @@ which is minus the bound of paper 000 divided by tau N (ledger E29).
 
 import copy
 import math
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -24,8 +25,11 @@ from caveat.training.schedules import schedule
 from caveat.training.streams import RowOrder, steps_per_epoch
 
 
+Module = TypeVar("Module", bound=nn.Module)
+
+
 def fit_module(  # noqa: PLR0913
-    model: nn.Module,
+    model: Module,
     rows: Rows,
     recipe: Recipe,
     *,
@@ -35,7 +39,7 @@ def fit_module(  # noqa: PLR0913
     epochs: int = 400,
     seed: int = 0,
     progress: bool | None = False,
-) -> nn.Module:
+) -> Module:
     """Train a copy of a module with its noise switched on.
 
     Parameters
@@ -65,7 +69,8 @@ def fit_module(  # noqa: PLR0913
         The trained copy, in evaluation mode.
     """
     precision = validation.positive("precision", precision)
-    own = copy.deepcopy(validation.module("model", model)).train()
+    validation.module("model", model)
+    own = copy.deepcopy(model).train()
     optimiser = torch.optim.Adam(own.parameters(), lr=learning_rate)
     order = RowOrder(len(rows), recipe, seed)
     total = validation.positive_int("epochs", epochs) * steps_per_epoch(
