@@ -205,8 +205,8 @@ def test_paper_is_reproduced(real_data):
             z = comparison.paired_z(row.paired[metric])
             assert (
                 abs(z) < 3
-                or row.variant == "searched precision"
-                and z * (1 if metric == "ll" else -1) > 0
+                or (row.variant == "searched precision"
+                and z * (1 if metric == "ll" else -1) > 0)
             ), (row.dataset, row.variant, metric, z)
 
 

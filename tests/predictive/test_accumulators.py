@@ -38,6 +38,32 @@ def test_gaussian_blocks_are_invisible(seed, sizes, keep):
 
 @settings(max_examples=30)
 @given(st.integers(0, 10**6), cuts, st.booleans())
+def test_gaussian_blocks_with_a_precision_for_each_draw(seed, sizes, keep):
+    draws, y = random_draws(sum(sizes), 4, 3, seed=seed), random_draws(4, 3, seed=1)
+    tau = random_draws(sum(sizes), 4, 3, seed=seed + 1).exp()
+    gathered = GaussianAccumulator(precision=None, keep_draws=keep)
+    for block, own in zip(draws.split(sizes), tau.split(sizes), strict=True):
+        gathered.add(block, own)
+    result = gathered.result()
+    whole = GaussianPredictive.from_draws(draws, precision=tau)
+    for name in ("mean", "variance", "covariance", "precision"):
+        assert_close(getattr(result, name), getattr(whole, name))
+    error = (whole.mean_error / whole.std).max().item()
+    assert gathered.relative_error() == pytest.approx(error)
+    if keep:
+        assert_close(result.log_prob(y), whole.log_prob(y))
+
+
+def test_a_precision_is_given_once():
+    draws = random_draws(3, 2, 1)
+    for start, own in ((None, None), (4.0, torch.ones(3, 2, 1))):
+        gathered = GaussianAccumulator(precision=start, keep_draws=True)
+        with pytest.raises(ParameterError, match="precision must be given once"):
+            gathered.add(draws, own)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6), cuts, st.booleans())
 def test_categorical_blocks_are_invisible(seed, sizes, keep):
     logits = random_logits(sum(sizes), 4, 3, seed=seed)
     gathered = CategoricalAccumulator(seed=seed, keep_draws=keep)

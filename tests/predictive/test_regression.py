@@ -178,6 +178,141 @@ def test_interval_holds_new_observations_at_its_level():
     assert stats.binomtest(inside, 20_000, 0.8).pvalue > 1e-6
 
 
+# A precision for each draw
+
+
+def random_precision(*shape, seed=3):
+    return (2 * random_draws(*shape, seed=seed)).exp()
+
+
+@pytest.mark.parametrize("event", [(), (1,), (3,), (2, 3)])
+def test_a_precision_for_each_draw(event):
+    """Moments by the law of total variance, density by torch.distributions."""
+    draws, y = random_draws(30, 5, *event), random_draws(5, *event, seed=1)
+    tau = random_precision(30, 5, *event)
+    predictive = GaussianPredictive.from_draws(draws, precision=tau)
+    noise = (1 / tau).mean(0)
+    assert_close(predictive.noise_variance, noise)
+    assert_close(predictive.precision, 1 / noise)
+    assert_close(predictive.variance, draws.var(0, correction=0) + noise)
+    assert_close(predictive.draw_precision, tau)
+    own = tau.reshape(30, 5, -1).transpose(0, 1)
+    expected = mixture(draws, own).log_prob(y.reshape(5, -1))
+    assert_close(predictive.log_prob(y), expected)
+    shared = GaussianPredictive.from_draws(draws, precision=4.0).covariance
+    extra = torch.diag_embed((noise - 0.25).reshape(5, -1))
+    assert_close(predictive.covariance, shared + extra)
+
+
+@pytest.mark.parametrize("level", [1e-4, 0.025, 0.5, 0.9])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_quantile_with_a_precision_for_each_draw(level, size):
+    """Standard deviations from about 0.01 to 100 in one mixture."""
+    draws = random_draws(57, 4) * 3 + torch.tensor([0.0, 5.0, -1e3, 1e6]).double()
+    tau = random_precision(57, 4) ** 2 * size
+    predictive = GaussianPredictive.from_draws(draws, precision=tau)
+    found = predictive.quantile(level)
+    for column in range(4):
+        middle = draws[:, column].mean().item()
+        centres = draws[:, column].numpy() - middle
+        noise = tau[:, column].rsqrt().numpy()
+
+        def excess(x, centres=centres, noise=noise):
+            return stats.norm.cdf((x - centres) / noise).mean() - level
+
+        reach = 40 * (1 + noise.max())
+        root = middle + optimize.brentq(excess, -reach, reach, xtol=1e-13)
+        error = abs(found[column].item() - root)
+        assert error < 1e-6 * predictive.std[column].item() + 1e-9
+
+
+def test_equal_precisions_of_draws_are_one_precision():
+    draws, y = random_draws(20, 4, 2), random_draws(4, 2, seed=1)
+    shared = GaussianPredictive.from_draws(draws, precision=4.0)
+    each = GaussianPredictive.from_draws(draws, precision=torch.full((20, 1, 1), 4.0))
+    assert_close(each.log_prob(y), shared.log_prob(y))
+    assert_close(each.covariance, shared.covariance)
+    assert_close(each.quantile(0.2), shared.quantile(0.2))
+    assert_close(shared.draw_precision, each.draw_precision)
+
+
+def test_rows_are_cut_and_joined_with_their_precisions():
+    draws, y = random_draws(20, 6, 2), random_draws(6, 2, seed=1)
+    whole = GaussianPredictive.from_draws(draws, precision=random_precision(20, 6, 2))
+    parts = [whole[:2], whole[[2, 3]], whole[4:]]
+    joined = GaussianPredictive.concatenate(parts)
+    for part, rows in ((joined, slice(0, 6)), (whole[[5, 1]], [5, 1])):
+        assert_close(part.log_prob(y[rows]), whole.log_prob(y)[rows])
+        assert_close(part.quantile(0.3), whole.quantile(0.3)[rows])
+        assert_close(part.covariance, whole.covariance[rows])
+    with pytest.raises(ShapeError, match="kept tensors"):
+        GaussianPredictive.concatenate([whole, whole.with_precision(1.0)])
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 12))
+def test_blocks_are_invisible_with_a_precision_for_each_draw(seed, n_draws, block):
+    draws, y = random_draws(n_draws, 4, 2, seed=seed), random_draws(4, 2, seed=seed + 1)
+    tau = random_precision(n_draws, 4, 2, seed=seed + 2)
+    whole = GaussianPredictive.from_draws(draws, precision=tau)
+    expected = whole.variance, whole.log_prob(y), whole.quantile(0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moments_source, "BLOCK", block)
+        patch.setattr(mixture_source, "BLOCK", block)
+        cut = GaussianPredictive.from_draws(draws, precision=tau)
+        found = cut.variance, cut.log_prob(y), cut.quantile(0.1)
+    for a, b in zip(found, expected, strict=True):
+        assert_close(a, b, rtol=1e-5, atol=1e-5)
+
+
+# Other precisions, other units
+
+
+def test_with_precision_is_from_draws_again():
+    draws, y = random_draws(20, 4, 2), random_draws(4, 2, seed=1)
+    start = GaussianPredictive.from_draws(draws, precision=1.0)
+    for tau in (9.0, torch.tensor([2.0, 3.0]), random_precision(20, 4, 2)):
+        expected = GaussianPredictive.from_draws(draws, precision=tau)
+        for found in (start.with_precision(tau), expected.with_precision(tau)):
+            assert_close(found.log_prob(y), expected.log_prob(y))
+            assert_close(found.covariance, expected.covariance)
+            assert found.draws.data_ptr() == draws.data_ptr()
+    bare = without_draws(draws, 1.0)
+    assert_close(bare.with_precision(9.0).variance, start.with_precision(9.0).variance)
+    with pytest.raises(DrawsNotKeptError, match="A precision for each draw needs"):
+        bare.with_precision(random_precision(20, 4, 2))
+
+
+@pytest.mark.parametrize("kind", ["shared", "per draw", "not kept"])
+def test_rescale_is_the_predictive_of_rescaled_outputs(kind):
+    draws, y = random_draws(20, 4, 2), random_draws(4, 2, seed=1)
+    scale, shift = torch.tensor([10.0, -0.5]).double(), torch.tensor([3.0, 7.0])
+    tau = random_precision(20, 4, 2) if kind == "per draw" else torch.tensor(4.0)
+    moved, own = draws * scale + shift, tau / scale.square()
+    if kind == "not kept":
+        found = without_draws(draws, tau).rescale(scale, shift)
+        expected = without_draws(moved, own)
+    else:
+        found = GaussianPredictive.from_draws(draws, precision=tau)
+        density = found.log_prob(y) - scale.abs().log().sum()
+        found = found.rescale(scale, shift)
+        expected = GaussianPredictive.from_draws(moved, precision=own)
+        assert_close(found.log_prob(y * scale + shift), density)
+        assert_close(found.quantile(0.2), expected.quantile(0.2), atol=2e-5, rtol=0)
+    for name in ("mean", "variance", "covariance", "precision", "mean_error"):
+        assert_close(getattr(found, name), getattr(expected, name))
+
+
+def test_rescale_refuses_what_is_no_unit():
+    predictive = GaussianPredictive.from_draws(torch.zeros(2, 3, 2), precision=1.0)
+    with pytest.raises(ParameterError, match="scale must not be 0"):
+        predictive.rescale([1.0, 0.0])
+    with pytest.raises(ParameterError, match="shift must be finite"):
+        predictive.rescale(1.0, math.nan)
+    with pytest.raises(ShapeError, match=r"scale must be a number or one per output"):
+        predictive.rescale(torch.ones(3, 1))
+
+
 # Properties
 
 
@@ -325,7 +460,7 @@ def test_wrong_targets():
         predictive.log_prob([0.0, 1.0, 2.0])
 
 
-@pytest.mark.parametrize("shape", [(4,), (2,), (4, 2), (2, 4, 1)])
+@pytest.mark.parametrize("shape", [(4,), (2,), (4, 2), (3, 4, 1), (2, 5, 1)])
 def test_a_precision_of_the_wrong_shape(shape):
     message = r"one per output \(1,\), or one per row \(4, 1\)"
     with pytest.raises(ShapeError, match=message):

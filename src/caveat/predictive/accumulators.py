@@ -17,7 +17,7 @@ from caveat.errors import ParameterError
 from caveat.predictive.classification import CategoricalPredictive
 from caveat.predictive.covariance import JointMoments
 from caveat.predictive.moments import Moments, finite_moments, merge, working_dtype
-from caveat.predictive.regression import JOINT_LIMIT, GaussianPredictive
+from caveat.predictive.regression import JOINT_LIMIT, GaussianPredictive, per_draw
 from caveat.predictive.tally import Tally
 
 Gathered = TypeVar("Gathered")
@@ -31,8 +31,9 @@ class GaussianAccumulator:
 
     Parameters
     ----------
-    precision : float or Tensor
-        tau, as for :meth:`GaussianPredictive.from_draws`.
+    precision : float, Tensor or None
+        tau, as for :meth:`GaussianPredictive.from_draws`; None if it comes with the
+        draws, each having its own.
     keep_draws : bool
         Keep the draws themselves, and not only their moments (and, for up to 64
         outputs, their covariance). Who holds all draws in one tensor already saves
@@ -49,25 +50,32 @@ class GaussianAccumulator:
     """
 
     def __init__(self, precision: Any, keep_draws: bool) -> None:
-        self._precision = _validation.precision(precision)
+        self._precision = (
+            None if precision is None else _validation.precision(precision)
+        )
+        self._noise: Moments | None = None  # of 1/tau_t
+        self._kept_precision: list[Tensor] = []
         self._kept: list[Tensor] | None = [] if keep_draws else None
         self._dtype = torch.float32
         self._moments: Moments | None = None
         self._joint: JointMoments | None = None
 
-    def add(self, block: Tensor) -> None:
+    def add(self, block: Tensor, precision: Tensor | None = None) -> None:
         """Take in a block of draws.
 
         Parameters
         ----------
         block : Tensor, shape (draws, batch, *event)
             Draws of the same rows as before. Kept as it is, not copied.
+        precision : Tensor, shape (draws, batch, *event)
+            tau of each of them; needed if, and only if, the accumulator was made with
+            ``precision=None``.
         """
         shape = None if self._moments is None else self._moments.mean.shape
         block = _validation.draws(block, axes="(draws, batch, *event)", least=2)
         block = _validation.continues(block, shape).detach()
         moments = finite_moments(block)
-        _validation.precision_for(self._precision, moments.mean)
+        self._note_precision(block, moments, precision)
         self._dtype = working_dtype(block.dtype)
         self._moments = (
             moments if self._moments is None else merge(self._moments, moments)
@@ -89,10 +97,7 @@ class GaussianAccumulator:
         """
         if self._moments is None or self._moments.count < 2:
             return math.inf
-        noise = _validation.precision_for(
-            self._precision, self._moments.mean
-        ).reciprocal()
-        std = (self._moments.variance + noise).sqrt()
+        std = (self._moments.variance + self._mean_precision.reciprocal()).sqrt()
         return float((self._moments.mean_error / std).max())
 
     def result(self) -> GaussianPredictive:
@@ -106,10 +111,36 @@ class GaussianAccumulator:
         return GaussianPredictive.from_moments(
             _some(self._moments),
             self._dtype,
-            precision=self._precision,
+            precision=self._mean_precision,
             draws=_joined(self._kept),
             joint=self._joint,
+            draw_precision=_joined(self._kept_precision or None),
         )
+
+    def _note_precision(
+        self, block: Tensor, moments: Moments, precision: Tensor | None
+    ) -> None:
+        if (precision is None) == (self._precision is None):
+            raise ParameterError(_ONE_PRECISION)
+        if precision is None:
+            _validation.precision_for(self._precision, moments.mean)
+            return
+        own = per_draw(_validation.precision(precision), block)
+        noise = Moments.of(own.reciprocal())
+        self._noise = noise if self._noise is None else merge(self._noise, noise)
+        if self._kept is not None:
+            self._kept_precision.append(own)
+
+    @property
+    def _mean_precision(self) -> Tensor:
+        """tau of the mean noise variance, shape (batch, *event)."""
+        if self._noise is not None:
+            return self._noise.mean.reciprocal()
+        return _validation.precision_for(self._precision, _some(self._moments).mean)
+
+
+_ONE_PRECISION = """precision must be given once: to the accumulator, for all draws, or,
+if that was made with precision=None, to each add(), for the draws of the block."""
 
 
 @final

@@ -6,17 +6,17 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
 import torch
 from torch import Tensor
 
 from caveat import _validation
-from caveat.errors import DrawsNotKeptError
+from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
 from caveat.predictive.base import DRAWS_FIRST, Predictive, count_of
 from caveat.predictive.covariance import JointMoments
-from caveat.predictive.mixture import log_density, quantiles
+from caveat.predictive.mixture import log_density, mean_noise_variance, quantiles
 from caveat.predictive.moments import Moments, finite_moments, flat_event, working_dtype
 
 JOINT_LIMIT = 64  # outputs for which a covariance is gathered without the draws
@@ -28,8 +28,9 @@ class GaussianPredictive(Predictive):
     """Mean, variance and density of a regression, from T draws [Gal2016]_.
 
     Each draw f_t(x) is the centre of a Gaussian with the variance 1/tau of the
-    observation noise; the predictive is the average of the T Gaussians. Make one by
-    :meth:`from_draws`, or by ``MCDropout.regress``. No gradient passes through it.
+    observation noise; the predictive is the average of the T Gaussians. A model that
+    learns the noise gives each draw its own tau_t(x). Make one by :meth:`from_draws`,
+    or by ``MCDropout.regress``. No gradient passes through it.
 
     Attributes
     ----------
@@ -39,7 +40,8 @@ class GaussianPredictive(Predictive):
     epistemic_variance : Tensor, shape (batch, *event)
         Variance of the draws, with divisor T: what the model does not know.
     precision : Tensor, shape (batch, *event)
-        tau, the inverse variance of the observation noise.
+        tau, the inverse variance of the observation noise; if each draw has its own,
+        the inverse of their mean variance.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class GaussianPredictive(Predictive):
     precision: Tensor
     _draws: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
     _joint: Tensor | None = None  # shape: (batch, D, D), epistemic
+    _draw_precision: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
 
     @classmethod
     def from_draws(cls, draws: Tensor, *, precision: Any) -> Self:
@@ -72,7 +75,8 @@ class GaussianPredictive(Predictive):
             Held, not copied: do not write to it afterwards.
         precision : float or Tensor
             tau in units of 1/y², broadcastable to (batch, *event). A vector counts
-            as one value per output; one per row needs the shape (batch, 1).
+            as one value per output; one per row needs the shape (batch, 1). With as
+            many axes as ``draws``, the first is that of the draws: each has its own.
 
         Returns
         -------
@@ -81,8 +85,18 @@ class GaussianPredictive(Predictive):
         """
         draws = _validation.draws(draws, axes="(draws, batch, *event)", least=2)
         dtype = working_dtype(draws.dtype)
+        tau = _validation.precision(precision)
+        moments = finite_moments(draws)
+        if tau.ndim < draws.ndim:
+            return cls.from_moments(moments, dtype, precision=tau, draws=draws.detach())
+        own = per_draw(tau, draws)
+        mean_tau = mean_noise_variance(own).reciprocal()
         return cls.from_moments(
-            finite_moments(draws), dtype, precision=precision, draws=draws.detach()
+            moments,
+            dtype,
+            precision=mean_tau,
+            draws=draws.detach(),
+            draw_precision=own,
         )
 
     @classmethod
@@ -94,6 +108,7 @@ class GaussianPredictive(Predictive):
         precision: Any,
         draws: Tensor | None = None,
         joint: JointMoments | None = None,
+        draw_precision: Tensor | None = None,
     ) -> Self:
         """The predictive of gathered moments; what accumulators end with.
 
@@ -109,6 +124,9 @@ class GaussianPredictive(Predictive):
             The draws themselves, if they are to be kept.
         joint : JointMoments, optional
             Their joint moments, for the covariance of draws that are not kept.
+        draw_precision : Tensor, shape (draws, batch, *event), optional
+            tau of each draw, if they differ; ``precision`` is then the inverse of the
+            mean of their inverses.
 
         Returns
         -------
@@ -120,14 +138,19 @@ class GaussianPredictive(Predictive):
         tau = _validation.precision_for(precision, mean)
         covariance = None if joint is None else joint.covariance
         variance = moments.variance.to(dtype)
-        return cls(moments.count, mean, variance, tau, draws, covariance)
+        return cls(
+            moments.count, mean, variance, tau, draws, covariance, draw_precision
+        )
 
     def __len__(self) -> int:
         return len(self.mean)
 
     @property
     def noise_variance(self) -> Tensor:
-        """Variance of the observation noise, 1/tau; shape (batch, *event)."""
+        """Variance of the observation noise, 1/tau; shape (batch, *event).
+
+        The mean of 1/tau_t (ledger E85), if each draw has its own precision.
+        """
         return self.precision.reciprocal()
 
     @property
@@ -164,6 +187,80 @@ class GaussianPredictive(Predictive):
         """The draws, shape (draws, batch, *event), if they were kept."""
         return self._need_draws("draws")
 
+    @property
+    def draw_precision(self) -> Tensor:
+        """tau of each draw, shape (draws, batch, *event); of all, if they share it."""
+        draws = self._need_draws("draw_precision")
+        return self._mixture_precision.expand(draws.shape)
+
+    def with_precision(self, precision: Any) -> Self:
+        """The same draws with another observation noise.
+
+        Parameters
+        ----------
+        precision : float or Tensor
+            As for :meth:`from_draws`; one per draw needs draws that were kept.
+
+        Returns
+        -------
+        GaussianPredictive
+            Which shares the draws of this one.
+
+        Examples
+        --------
+        >>> import torch
+        >>> one = GaussianPredictive.from_draws(torch.zeros(2, 1), precision=1.0)
+        >>> one.with_precision(4.0).std
+        tensor([0.5000])
+        """
+        tau = _validation.precision(precision)
+        if tau.ndim <= self.mean.ndim:
+            tau = _validation.precision_for(tau, self.mean)
+            return replace(self, precision=tau, _draw_precision=None)
+        own = per_draw(tau, self._need_draws("A precision for each draw"))
+        mean_tau = mean_noise_variance(own).reciprocal().to(self.mean.dtype)
+        return replace(self, precision=mean_tau, _draw_precision=own)
+
+    def rescale(self, scale: Any, shift: Any = 0.0) -> Self:
+        """The predictive of ``scale * y + shift``: the same in other units.
+
+        Parameters
+        ----------
+        scale : float or Tensor
+            Finite and not 0; one number, or one per output.
+        shift : float or Tensor, default 0
+            One number, or one per output.
+
+        Returns
+        -------
+        GaussianPredictive
+            The precision is divided by ``scale``² (ledger E18).
+
+        Examples
+        --------
+        >>> import torch
+        >>> celsius = GaussianPredictive.from_draws(
+        ...     torch.tensor([[20.0], [22.0]]), precision=1.0
+        ... )
+        >>> fahrenheit = celsius.rescale(1.8, 32.0)
+        >>> fahrenheit.mean, fahrenheit.noise_variance
+        (tensor([69.8000]), tensor([3.2400]))
+        """
+        a = _per_output("scale", scale, self.mean)
+        b = _per_output("shift", shift, self.mean)
+        if not bool((a != 0).all()):
+            raise ParameterError(f"scale must not be 0. Got {scale!r}.")
+        # E18: tau = tau_std / s²
+        return replace(
+            self,
+            mean=self.mean * a + b,
+            epistemic_variance=self.epistemic_variance * a.square(),
+            precision=self.precision / a.square(),
+            _draws=None if self._draws is None else self._draws * a + b,
+            _joint=_times(self._joint, _outer(a)),
+            _draw_precision=_times(self._draw_precision, a.square().reciprocal()),
+        )
+
     def log_prob(self, y: Tensor) -> Tensor:
         """Log predictive density of observations (ledger E3; eq. 13 for any D).
 
@@ -179,7 +276,8 @@ class GaussianPredictive(Predictive):
         """
         draws = self._need_draws("log_prob")
         y = _validation.target(y, self.mean)
-        return log_density(draws, self.precision, y).to(self.mean.dtype)
+        found = log_density(draws, self._mixture_precision, y)
+        return found.to(self.mean.dtype)
 
     def quantile(self, q: float | Sequence[float]) -> Tensor:
         """Quantiles of the mixture, of each output on its own (ledger E6).
@@ -196,7 +294,8 @@ class GaussianPredictive(Predictive):
         """
         draws = self._need_draws("quantile")
         levels = _validation.quantile_levels(q)
-        answer = quantiles(draws, self.precision, levels).to(self.mean.dtype)
+        answer = quantiles(draws, self._mixture_precision, levels)
+        answer = answer.to(self.mean.dtype)
         return answer[0] if torch.as_tensor(q).ndim == 0 else answer
 
     def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
@@ -215,6 +314,11 @@ class GaussianPredictive(Predictive):
         tail = 0.5 * (1.0 - _validation.unit_interval("level", level))
         lower, upper = self.quantile([tail, 1.0 - tail])
         return lower, upper
+
+    @property
+    def _mixture_precision(self) -> Tensor:
+        own = self._draw_precision
+        return self.precision if own is None else own
 
     def _epistemic_covariance(self) -> Tensor:
         if self._draws is not None:
@@ -241,6 +345,42 @@ class GaussianPredictive(Predictive):
 
     def _highlights(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "std": self.std}
+
+
+def per_draw(precision: Tensor, draws: Tensor) -> Tensor:
+    """A precision for each draw, broadcast to ``draws`` (draws, batch, *event)."""
+    tau = _validation.precision(precision.to(working_dtype(draws.dtype)))
+    try:
+        return tau.to(draws.device).expand(draws.shape)
+    except RuntimeError:
+        _, *rest = draws.shape
+        raise ShapeError(
+            f"precision must be a number, one per output {tuple(rest[1:])}, or one per "
+            f"row {(rest[0], *[1] * len(rest[1:]))}; or, one for each draw, have the "
+            f"shape {tuple(draws.shape)} of the draws. Got {tuple(tau.shape)}."
+        ) from None
+
+
+def _per_output(name: str, value: Any, mean: Tensor) -> Tensor:
+    """A finite number, or one per output, in the shape of the event of ``mean``."""
+    number = torch.as_tensor(value, dtype=mean.dtype, device=mean.device).detach()
+    event = mean.shape[1:]
+    try:
+        return _validation.finite(name, number).expand(event)
+    except RuntimeError:
+        raise ShapeError(
+            f"{name} must be a number or one per output {tuple(event)}. "
+            f"Got the shape {tuple(number.shape)}."
+        ) from None
+
+
+def _outer(scale: Tensor) -> Tensor:
+    flat = scale.reshape(-1)
+    return flat[:, None] * flat  # shape: (D, D)
+
+
+def _times(values: Tensor | None, factor: Tensor) -> Tensor | None:
+    return None if values is None else values * factor
 
 
 def _not_kept(what: str) -> DrawsNotKeptError:

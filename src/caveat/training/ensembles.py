@@ -17,6 +17,7 @@ from caveat import _validation as validation
 from caveat.errors import ParameterError
 from caveat.training.fleet import Trained, train
 from caveat.training.members import Architecture, Member, Recipe
+from caveat.training.modules import TrainedModules
 from caveat.training.objectives import (
     GaussianWithPrecision,
     Objective,
@@ -230,7 +231,7 @@ class Draws(NamedTuple):
 class Ensemble:
     """Trained networks and the units they think in."""
 
-    trained: Trained
+    trained: Trained | TrainedModules
     scaling: Scaling
     noise_head: bool
 

@@ -1,0 +1,252 @@
+"""DropoutClassifier: class probabilities with their doubt, in scikit-learn's manner."""
+
+from typing import Any, Self, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from caveat import _validation as validation
+from caveat.errors import ParameterError, ShapeError
+from caveat.estimators.base import Array, DropoutEstimator, dense
+from caveat.estimators.draws import seed_of, stream
+from caveat.estimators.saving import labels_as_plain, labels_from_plain
+from caveat.predictive import CategoricalPredictive
+from caveat.training.ensembles import ClassifierSettings
+
+
+@final
+class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc]
+    """Classification by networks with dropout, which says how sure it is.
+
+    Networks are trained with dropout and predict with it: probabilities are averages
+    over many draws, and ``predictive`` tells doubt that more data would remove (mutual
+    information) from doubt that it would not. Inputs are standardised inside.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default (50,)
+        Widths of the hidden layers; empty for a linear model.
+    activation : str, default "relu"
+        As for :class:`DropoutRegressor`.
+    noise : {"bernoulli", "gaussian"}, default "bernoulli"
+        Units are dropped, or multiplied by Gaussian factors of the same variance.
+    drop_rate : float, default 0.05
+        Of the hidden units, in [0, 1).
+    input_drop_rate : float, default 0
+        Of the features.
+    lengthscale : float or None, default 1e-2
+        l; the prior of each weight is N(0, 1/l²) in standard units.
+    weight_decay : float or None
+        Instead of ``lengthscale``: the decay of the last weight layer (twice the
+        penalty on its squares). The precision of a softmax likelihood is 1.
+    n_members : int, default 1
+        Networks, which differ in their seeds; their draws are pooled.
+    epochs, batch_size, learning_rate, schedule
+        As for :class:`DropoutRegressor`.
+    early_stopping, validation_fraction, patience
+        As for :class:`DropoutRegressor`.
+    n_draws : int, default 400
+        Draws of each network.
+    random_state : int, RandomState, Generator or None
+        Of weights, order, masks and draws. A fitted estimator always repeats itself.
+    progress : bool or None, default False
+        Show a progress bar; None shows it on a terminal.
+    n_threads : int or None
+        Cores to train on, by default as many as torch uses.
+
+    Attributes
+    ----------
+    classes_ : array, shape (classes,)
+        The labels, in order.
+    networks_ : tuple of nn.Sequential
+        From standard units to logits, in evaluation mode.
+    scaling_ : Scaling
+        The standard units of X.
+    lengthscale_, weight_decays_, bias_weight_decay_, n_steps_
+        As for :class:`DropoutRegressor`.
+    n_features_in_ : int
+        Features seen in ``fit``.
+    feature_names_in_ : array of str
+        Their names, if X had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caveat.estimators import DropoutClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = np.where(X[:, 0] > 0, "right", "left")
+    >>> model = DropoutClassifier(epochs=50, random_state=0).fit(X, y)
+    >>> model.predict([[2.0, 0.0], [-2.0, 0.0]])
+    array(['right', 'left'], dtype='<U5')
+    >>> model.predict_proba([[2.0, 0.0]]).round(1)
+    array([[0., 1.]])
+    """
+
+    classes_: NDArray[Any]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the networks.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            Without NaN.
+        y : array, shape (rows,)
+            Labels of at least two classes: numbers, texts or bools.
+
+        Returns
+        -------
+        DropoutClassifier
+            This object.
+        """
+        matrix, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
+        )
+        check_classification_targets(labels)
+        x, labels = dense(matrix), column_or_1d(labels, warn=True)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ParameterError(
+                f"y must hold labels of at least two classes. Got only one class, "
+                f"{self.classes_[0]!r}."
+            )
+        seed = self._fresh_seed()
+        trainer = self._trainer(self._settings(seed), precision=1.0)
+        targets = numbers.reshape(-1, 1).astype(np.float64)
+        ensemble = trainer.fit(x, targets, precision=1.0)
+        length = trainer.prior.lengthscale_for(1.0, trainer.n_train(len(x)))
+        self._keep(ensemble, length, seed)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            The rows to predict.
+
+        Returns
+        -------
+        array, shape (rows,)
+        """
+        probs = self.predict_proba(X)
+        return self.classes_[probs.argmax(1)]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, averaged over draws.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            The rows to predict.
+
+        Returns
+        -------
+        array, shape (rows, classes)
+            In the order of ``classes_``.
+        """
+        (probs,) = self._by_parts(
+            self._matrix(X), lambda rows: (self._categorical(rows).probs,)
+        )
+        return probs
+
+    def predictive(self, X: Any) -> CategoricalPredictive:
+        """The predictive distribution, with all its draws.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            The rows to predict.
+
+        Returns
+        -------
+        CategoricalPredictive
+            Classes as numbers, in the order of ``classes_``; with entropy, mutual
+            information and variation ratio of each row.
+        """
+        return self._categorical(self._matrix(X))
+
+    def sample_y(self, X: Any, n_draws: int = 1, random_state: Any = 0) -> NDArray[Any]:
+        """Labels as they may be observed: a draw of a network, and a label from it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            Where to observe.
+        n_draws : int, default 1
+            How many at each row.
+        random_state : int, RandomState, Generator or None, default 0
+            Of masks and labels.
+
+        Returns
+        -------
+        array, shape (draws, rows)
+        """
+        x, number = self._matrix(X), validation.positive_int("n_draws", n_draws)
+        seed = seed_of(random_state)
+        each = -(-number // len(self.networks_))
+        logits = self._outputs(x, n_draws=each, seed=stream(1, seed))
+        probs = logits[torch.arange(number) % len(logits)].softmax(-1)
+        generator = torch.Generator().manual_seed(stream(2, seed))
+        drawn = torch.multinomial(probs.flatten(0, 1), 1, generator=generator)
+        return self.classes_[drawn.reshape(number, len(x)).numpy()]
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Mean log probability of observed labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            Rows.
+        y : array, shape (rows,)
+            What was observed there.
+
+        Returns
+        -------
+        float
+        """
+        x = self._matrix(X)
+        numbers = self._numbers(y, len(x))
+        (log_probs,) = self._by_parts(
+            x, lambda rows: (self._categorical(rows).log_probs,)
+        )
+        return float(log_probs[np.arange(len(x)), numbers].mean())
+
+    # ------------------------------------------------------------ private
+
+    def _settings(self, seed: int) -> ClassifierSettings:
+        return self._make_settings(
+            ClassifierSettings, seed, n_classes=len(self.classes_)
+        )
+
+    def _n_targets(self) -> int:
+        return 1
+
+    def _categorical(self, x: Array) -> CategoricalPredictive:
+        outputs = self._outputs(x, n_draws=self.n_draws)
+        return CategoricalPredictive.from_logits(outputs, seed=self._seed)
+
+    def _numbers(self, y: Any, n_rows: int) -> NDArray[np.int64]:
+        """The place of each label in ``classes_``."""
+        labels = column_or_1d(y)
+        if len(labels) != n_rows:
+            raise ShapeError(
+                f"y must have one label per row, {n_rows}. Got {len(labels)}."
+            )
+        unknown = sorted(set(labels.tolist()) - set(self.classes_.tolist()))
+        if unknown:
+            raise ParameterError(
+                f"y must hold labels seen in fit. Got {unknown[:5]} beside them."
+            )
+        return np.searchsorted(self.classes_, labels)
+
+    def _own_state(self) -> dict[str, Any]:
+        return {"classes": labels_as_plain(self.classes_)}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.classes_ = labels_from_plain(state["classes"])

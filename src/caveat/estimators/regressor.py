@@ -1,0 +1,436 @@
+"""DropoutRegressor: regression with error bars, in scikit-learn's manner."""
+
+from typing import Any, Self, final
+
+import numpy as np
+import torch
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
+from torch import Tensor
+
+from caveat import _validation as validation
+from caveat.errors import ParameterError, ShapeError
+from caveat.estimators.base import Array, DropoutEstimator, dense
+from caveat.estimators.draws import seed_of, stream
+from caveat.estimators.trainer import Trainer
+from caveat.predictive import GaussianPredictive
+from caveat.theory import log_density_shift
+from caveat.training.ensembles import Draws, Settings, in_units_of_y
+
+_VALIDATED, _LEARNED = "validated", "learned"
+_STATE = (
+    "n_outputs_",
+    "_is_vector",
+    "precision_",
+    "precision_scale_",
+    "validation_log_likelihood_",
+)
+
+
+@final
+class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
+    """Regression by networks with dropout, whose predictions have error bars.
+
+    Networks are trained with dropout and predict with it: the average of many draws,
+    their spread, and the noise of the observations make the predictive distribution
+    (paper 001). Inputs and targets are standardised inside (a constant column is only
+    centred); all answers are in the units of y.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default (50,)
+        Widths of the hidden layers; empty for a linear model.
+    activation : str, default "relu"
+        "relu", "tanh", "cos", "sin", "leaky_relu", "elu", "sigmoid", "softplus",
+        "silu", "gelu" or "identity".
+    noise : {"bernoulli", "gaussian"}, default "bernoulli"
+        Units are dropped, or multiplied by Gaussian factors of the same variance.
+    drop_rate : float, default 0.05
+        Of the hidden units, in [0, 1). With 0 (and ``input_drop_rate=0``) networks
+        have a single draw each: an ordinary ensemble.
+    input_drop_rate : float, default 0
+        Of the features.
+    precision : "validated", "learned", float, array or None, default "validated"
+        tau, the inverse variance of the observation noise in the units of 1/y²; an
+        array has one per output. "validated" takes the value at which folds of the
+        training rows are most probable. None takes the value that ``lengthscale`` and
+        ``weight_decay`` stand for. With ``noise_head``: "validated", which fits one
+        factor on the learned precisions, or "learned", which leaves them.
+    lengthscale : float or None, default 1e-2
+        l; the prior of each weight is N(0, 1/l²) in standard units.
+    weight_decay : float or None
+        Instead of ``lengthscale``: the decay of the last weight layer (twice the
+        penalty on its squares). Precision, length-scale and decay are tied by eq. 12
+        of paper 001; give two, one of them perhaps as precision="validated".
+    noise_head : bool, default False
+        Learn the noise as a function of x, by further outputs of the networks.
+    n_members : int, default 1
+        Networks, which differ in their seeds; their draws are pooled.
+    epochs : int, default 400
+        Passes over the rows.
+    batch_size : int, default 32
+        Rows of a step.
+    learning_rate : float, default 1e-2
+        Of Adam, at the peak of the schedule.
+    schedule : {"cosine", "one_cycle", "constant"}, default "cosine"
+        How the rate falls.
+    early_stopping : bool, default False
+        Hold out rows and keep the weights that were best there.
+    validation_fraction : float, default 0.1
+        Share of the rows held out for it.
+    patience : int, default 20
+        Epochs without a new best after which training ends.
+    n_draws : int, default 400
+        Draws of each network.
+    random_state : int, RandomState, Generator or None
+        Of weights, order, masks and draws. A fitted estimator always repeats itself.
+    progress : bool or None, default False
+        Show a progress bar; None shows it on a terminal.
+    n_threads : int or None
+        Cores to train on, by default as many as torch uses.
+
+    Attributes
+    ----------
+    networks_ : tuple of nn.Sequential
+        In standard units, in evaluation mode; for ``caveat.MCDropout`` and the like.
+    scaling_ : Scaling
+        Those units.
+    precision_ : float, array of shape (outputs,), or None
+        tau in the units of 1/y²; None with ``noise_head``.
+    precision_scale_ : float or None
+        Factor on the learned precisions; None without ``noise_head``.
+    lengthscale_ : float
+        l of the prior.
+    weight_decays_ : tuple of float
+        Of each weight layer, as used.
+    bias_weight_decay_ : float
+        Of the biases.
+    validation_log_likelihood_ : float or None
+        Mean log density of the rows of the folds, in the units of y, if the precision
+        was validated. An estimate for new rows, but for the choice of one number.
+    n_steps_ : tuple of int
+        Steps after which the weights of each network were taken.
+    n_features_in_ : int
+        Features seen in ``fit``.
+    feature_names_in_ : array of str
+        Their names, if X had any.
+    n_outputs_ : int
+        Columns of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caveat.estimators import DropoutRegressor
+    >>> X = np.linspace(-2, 2, 100)[:, None]
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=100)
+    >>> model = DropoutRegressor(drop_rate=0.01, random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[0.5], [4.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.0)) < 0.15 and std[1] > std[0])
+    True
+    """
+
+    n_outputs_: int
+    precision_: float | Array | None
+    precision_scale_: float | None
+    validation_log_likelihood_: float | None
+
+    def __init__(  # noqa: PLR0913
+        self,
+        hidden: tuple[int, ...] = (50,),
+        *,
+        activation: str = "relu",
+        noise: str = "bernoulli",
+        drop_rate: float = 0.05,
+        input_drop_rate: float = 0.0,
+        precision: Any = _VALIDATED,
+        lengthscale: float | None = 1e-2,
+        weight_decay: float | None = None,
+        noise_head: bool = False,
+        n_members: int = 1,
+        epochs: int = 400,
+        batch_size: int = 32,
+        learning_rate: float = 1e-2,
+        schedule: str = "cosine",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 20,
+        n_draws: int = 400,
+        random_state: Any = None,
+        progress: bool | None = False,
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(
+            hidden,
+            activation=activation,
+            noise=noise,
+            drop_rate=drop_rate,
+            input_drop_rate=input_drop_rate,
+            lengthscale=lengthscale,
+            weight_decay=weight_decay,
+            n_members=n_members,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            schedule=schedule,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            patience=patience,
+            n_draws=n_draws,
+            random_state=random_state,
+            progress=progress,
+            n_threads=n_threads,
+        )
+        self.precision = precision
+        self.noise_head = noise_head
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the networks and choose the precision.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            At least two rows, without NaN.
+        y : array, shape (rows,) or (rows, outputs)
+            Targets.
+
+        Returns
+        -------
+        DropoutRegressor
+            This object.
+        """
+        matrix, targets = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=np.float64,
+            multi_output=True,
+            y_numeric=True,
+            ensure_min_samples=2,
+        )
+        x, targets = dense(matrix), np.asarray(targets, dtype=np.float64)
+        self._is_vector = targets.ndim == 1
+        targets = targets.reshape(len(x), -1)
+        self.n_outputs_ = targets.shape[1]
+        seed = self._fresh_seed()
+        trainer = self._trainer(self._settings(seed), self._checked_precision())
+        standard = self._choose_precision(trainer, x, targets)
+        ensemble = trainer.fit(x, targets, precision=standard)
+        length = trainer.prior.lengthscale_for(standard, trainer.n_train(len(x)))
+        self._keep(ensemble, length, seed)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean of new observations, and their standard deviation.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            The rows to predict.
+        return_std : bool, default False
+            Also give the standard deviation of a new observation: what the networks do
+            not know and the noise together.
+
+        Returns
+        -------
+        mean : array, shape (rows,) or (rows, outputs), as y was
+        std : array of the same shape
+            Only with ``return_std``.
+        """
+
+        def ask(rows: Array) -> tuple[Tensor, ...]:
+            found = self._gaussian(rows)
+            return found.mean, found.std
+
+        mean, std = self._by_parts(self._matrix(X), ask)
+        return (mean, std) if return_std else mean
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Intervals that hold new observations with a given probability.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            The rows to predict.
+        level : float, default 0.95
+            Probability inside; the same is left out on both sides.
+
+        Returns
+        -------
+        lower, upper : array, shape (rows,) or (rows, outputs), as y was
+        """
+        validation.unit_interval("level", level)
+        lower, upper = self._by_parts(
+            self._matrix(X), lambda rows: self._gaussian(rows).interval(level)
+        )
+        return lower, upper
+
+    def predictive(self, X: Any) -> GaussianPredictive:
+        """The predictive distribution, with all its draws.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            The rows to predict.
+
+        Returns
+        -------
+        GaussianPredictive
+            In the units of y, with as many axes as y had. A draw is a function: one
+            set of masks for all rows, so the answer for a row does not depend on the
+            others.
+        """
+        return self._gaussian(self._matrix(X))
+
+    def sample_y(self, X: Any, n_draws: int = 1, random_state: Any = 0) -> Array:
+        """New observations: a draw of a network at all rows, and noise.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            Where to observe.
+        n_draws : int, default 1
+            How many at each row.
+        random_state : int, RandomState, Generator or None, default 0
+            Of masks and noise.
+
+        Returns
+        -------
+        array, shape (draws, rows) or (draws, rows, outputs)
+        """
+        x, number = self._matrix(X), validation.positive_int("n_draws", n_draws)
+        seed = seed_of(random_state)
+        each = -(-number // len(self.networks_))
+        found = self._draws(x, n_draws=each, seed=stream(1, seed))
+        turns = torch.arange(number) % len(found.means)  # without noise there are few
+        means = found.means[turns]
+        generator = torch.Generator().manual_seed(stream(2, seed))
+        noise = torch.randn(means.shape, generator=generator, dtype=means.dtype)
+        tau = self._precision_of(found)
+        own = tau[turns] if tau.ndim == means.ndim else tau
+        return (means + noise * own.rsqrt()).numpy()
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Mean log predictive density of observations, in the units of y.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            Rows.
+        y : array, shape (rows,) or (rows, outputs)
+            What was observed there.
+
+        Returns
+        -------
+        float
+            Under the mixture of all draws (paper 001, eq. 13), joint over outputs. For
+            single rows ask ``predictive(X).log_prob``.
+        """
+        x = self._matrix(X)
+        observed = np.asarray(y, dtype=np.float64)
+        expected = (len(x),) if self._is_vector else (len(x), self.n_outputs_)
+        if observed.shape != expected:
+            raise ShapeError(f"y must have the shape {expected}. Got {observed.shape}.")
+        done, total = 0, 0.0
+        for rows in self._parts(x):
+            own = torch.from_numpy(observed[done : done + len(rows)])
+            total += float(self._gaussian(rows).log_prob(own).sum())
+            done += len(rows)
+        return total / len(x)
+
+    # ------------------------------------------------------------ private
+
+    def _settings(self, seed: int) -> Settings:
+        return self._make_settings(Settings, seed, noise_head=bool(self.noise_head))
+
+    def _n_targets(self) -> int:
+        return self.n_outputs_
+
+    def _checked_precision(self) -> Any:
+        """The parameter, if it is one that the other parameters allow."""
+        known = (_VALIDATED, _LEARNED) if self.noise_head else (_VALIDATED,)
+        if isinstance(self.precision, str) or self.noise_head:
+            if self.precision not in known:
+                raise ParameterError(
+                    f"precision must be {' or '.join(map(repr, known))}"
+                    f"{' with noise_head=True' if self.noise_head else ', or a number'}"
+                    f". Got {self.precision!r}."
+                )
+        return self.precision
+
+    def _choose_precision(self, trainer: Trainer, x: Array, y: Array) -> float:
+        """tau in standard units for the decay; keeps what is to be reported."""
+        y_sd = trainer.settings.scaling(x, y).y_sd
+        scale = self._scale(trainer, x, y, y_sd)
+        if self.noise_head:
+            self.precision_, self.precision_scale_ = None, scale
+            return 1.0
+        if self.precision is None or isinstance(self.precision, str):
+            tau = scale / y_sd**2  # E18
+        else:
+            tau = _given(self.precision, len(y_sd))
+            scale = float(np.mean(tau * y_sd**2))
+        self.precision_ = tau if self.n_outputs_ > 1 else float(tau[0])
+        self.precision_scale_ = None
+        return scale
+
+    def _scale(self, trainer: Trainer, x: Array, y: Array, y_sd: Array) -> float:
+        """tau in standard units, or the factor on learned ones, if not given."""
+        self.validation_log_likelihood_ = None
+        if self.precision is None:
+            return trainer.prior.precision_for(trainer.n_train(len(x)))
+        if not (isinstance(self.precision, str) and self.precision == _VALIDATED):
+            return 1.0
+        best = trainer.validate(x, y)
+        shift = log_density_shift(torch.from_numpy(y_sd))  # E19
+        self.validation_log_likelihood_ = best.log_likelihood + shift
+        return best.scale
+
+    def _gaussian(self, x: Array) -> GaussianPredictive:
+        found = self._draws(x, n_draws=self.n_draws)
+        return GaussianPredictive.from_draws(
+            found.means, precision=self._precision_of(found)
+        )
+
+    def _draws(self, x: Array, *, n_draws: int, seed: int = 0) -> Draws:
+        """In the units of y, and with as many axes as it had."""
+        outputs = self._outputs(x, n_draws=n_draws, seed=seed)
+        found = in_units_of_y(outputs, self.scaling_, self.precision_ is None)
+        if not self._is_vector:
+            return found
+        precisions = found.precisions
+        return Draws(
+            found.means.squeeze(-1),
+            None if precisions is None else precisions.squeeze(-1),
+        )
+
+    def _precision_of(self, draws: Draws) -> Tensor:
+        if draws.precisions is not None and self.precision_scale_ is not None:
+            return draws.precisions * self.precision_scale_
+        tau = torch.as_tensor(self.precision_, dtype=torch.float64)
+        return tau if self._is_vector else tau.expand(self.n_outputs_)
+
+    def _own_state(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _STATE}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        for name in _STATE:
+            value = state[name]
+            setattr(self, name, np.array(value) if isinstance(value, list) else value)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+
+def _given(precision: Any, n_outputs: int) -> Array:
+    """One tau per output."""
+    tau = validation.precision(precision).to(torch.float64).numpy()
+    if tau.ndim > 1 or tau.size not in (1, n_outputs):
+        raise ShapeError(
+            f"precision must be a number or one per output, {n_outputs}. "
+            f"Got the shape {tau.shape}."
+        )
+    return np.array(np.broadcast_to(tau.reshape(-1), n_outputs))

@@ -1,0 +1,176 @@
+"""One random split of the reviews of one category, all settings.
+
+The labels +1 and -1 are the response, counts of words the covariates, as they are;
+there is no intercept. The prediction is the sign of x'mu.
+
+One Krylov space serves all settings with the same lambda0 / (f (1 - f)) (ledger E50),
+so the rates f and 1 - f share theirs; without dropout one serves every lambda0.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caveat.data import load_reviews
+from caveat.data.reviews import CATEGORIES, Reviews
+from caveat.maxent.linear import Features, make_intercept
+from caveat.maxent.linear.krylov import solve_shifted
+from caveat.maxent.linear.paths import ratio_path
+from caveat.maxent.linear.rows import Rows
+
+Array = NDArray[np.float64]
+
+VERSIONS = ("full", "top5000")
+METHODS = {"plain": 0.0, "dropout_10": 0.1, "dropout_50": 0.5, "dropout_90": 0.9}
+_SHARING = (("dropout_10", "dropout_90"), ("dropout_50",))  # f and 1 - f
+TRAIN_SHARE = 0.75
+_TOLERANCE = 1e-4  # relative residual; signs of predictions need no more
+
+
+@dataclass(frozen=True)
+class Record:
+    """Test errors of one split at one prior precision.
+
+    Attributes
+    ----------
+    version, category : str
+    repeat : int
+        Number of the random split.
+    prior_precision : float
+        lambda0.
+    plain, dropout_10, dropout_50, dropout_90 : float
+        Share of test reviews with the wrong sign, without dropout and with drop rates
+        of 0.1, 0.5 and 0.9.
+    n_train, n_test, n_features : int
+    seconds : float
+        CPU time of the split, shared out over its precisions.
+    """
+
+    version: str
+    category: str
+    repeat: int
+    prior_precision: float
+    plain: float
+    dropout_10: float
+    dropout_50: float
+    dropout_90: float
+    n_train: int
+    n_test: int
+    n_features: int
+    seconds: float
+
+    @property
+    def split(self) -> tuple[str, str, int]:
+        """What was split, and how."""
+        return self.version, self.category, self.repeat
+
+
+@dataclass(frozen=True)
+class Job:
+    """A split to run with given prior precisions."""
+
+    version: str
+    category: str
+    repeat: int
+    precisions: tuple[float, ...]
+
+    @property
+    def split(self) -> tuple[str, str, int]:
+        """What is split, and how."""
+        return self.version, self.category, self.repeat
+
+
+def run_job(job: Job) -> list[Record]:
+    """Fit and test all settings on one split."""
+    start = time.process_time()
+    reviews = all_reviews(job.version, job.category)
+    seed = [CATEGORIES.index(job.category), job.repeat]
+    order = np.random.default_rng(seed).permutation(len(reviews.y))
+    train, test = np.split(order, [round(TRAIN_SHARE * len(order))])
+    errors = split_errors(_taken(reviews, train), _taken(reviews, test), job.precisions)
+    seconds = (time.process_time() - start) / len(job.precisions)
+    return [
+        Record(
+            *job.split,
+            precision,
+            n_train=len(train),
+            n_test=len(test),
+            n_features=int(reviews.X.shape[1]),
+            seconds=seconds,
+            **dict(zip(METHODS, row, strict=True)),
+        )
+        for precision, row in zip(job.precisions, errors.tolist(), strict=True)
+    ]
+
+
+def split_errors(train: Reviews, test: Reviews, precisions: Sequence[float]) -> Array:
+    """Share of wrong signs, shape (precisions, methods).
+
+    Parameters
+    ----------
+    train, test : Reviews
+        Counts as float64, labels +1 and -1.
+    precisions : sequence of float
+        Values of lambda0, above 0.
+
+    Returns
+    -------
+    array
+        Columns as in METHODS.
+    """
+    present = np.flatnonzero(train.X.getnnz(0))  # other columns have the weight 0
+    features, y = Features(train.X[:, present]), train.y.astype(np.float64)
+    new = test.X[:, present]
+    praised = (test.y > 0)[:, None]
+    scores = dict.fromkeys(METHODS, np.empty((len(test.y), 0)))
+    scores["plain"] = new @ _plain(features, y, np.array(precisions))
+    for precision in precisions:
+        for names in _SHARING:
+            found = new @ _dropout(features, y, precision, names)
+            for name, column in zip(names, found.T, strict=True):
+                scores[name] = np.column_stack([scores[name], column])
+    wrong = [((scores[name] > 0.0) != praised).mean(0) for name in METHODS]
+    return np.column_stack(wrong)
+
+
+def _plain(features: Features, y: Array, precisions: Array) -> Array:
+    """mu without dropout, a column per precision."""
+    rows = Rows(features.matrix)
+    residuals = solve_shifted(rows, y, 1.0 / precisions, tol=_TOLERANCE)
+    return rows.transposed_times(residuals) / precisions
+
+
+def _dropout(
+    features: Features, y: Array, precision: float, names: Sequence[str]
+) -> Array:
+    """mu with dropout, a column per rate; all have the same f (1 - f)."""
+    rates = np.array([METHODS[name] for name in names])
+    return ratio_path(
+        features,
+        y,
+        rates,
+        prior_ratio=precision / float(rates[0] * (1.0 - rates[0])),
+        intercept=make_intercept(False, "zero"),
+        tol=_TOLERANCE,
+    )
+
+
+@lru_cache(maxsize=1)
+def all_reviews(version: str, category: str) -> Reviews:
+    """The reviews that are split.
+
+    Of the version with 5000 features these are the ones called unlabelled, since the
+    paper's numbers of observations are theirs plus one.
+    """
+    data = load_reviews(category, version)
+    chosen = data.train if data.test is None else data.test
+    return Reviews(chosen.X.astype(np.float64), chosen.y)
+
+
+def _taken(reviews: Reviews, rows: NDArray[Any]) -> Reviews:
+    return Reviews(reviews.X[rows], reviews.y[rows])
