@@ -98,7 +98,7 @@ def test_only_numbers_and_text_are_written(saved):
     description = json.loads((saved / "estimator.json").read_text())
     assert description["estimator"] == "DropoutRegressor"
     tensors = load_file(saved / "tensors.safetensors")
-    assert tensors["network.0.weight.0"].shape == (10, 3)
+    assert tensors["network.0.0.weight"].shape == (10, 3)
     assert tensors["x_mean"].dtype == torch.float64
 
 
@@ -145,9 +145,10 @@ def test_what_is_missing_inside_is_named(saved):
 
 def test_weights_of_another_shape_are_refused(saved):
     tensors = load_file(saved / "tensors.safetensors")
-    tensors["network.0.weight.1"] = torch.zeros(2, 10)
+    name = max(n for n in tensors if n.startswith("network.0") and "weight" in n)
+    tensors[name] = torch.zeros(2, 10)
     save_file(tensors, saved / "tensors.safetensors")
-    with pytest.raises(DataError, match=r"Layer 1 of network 0 .*\(1, 10\). Got \(2,"):
+    with pytest.raises(DataError, match=r"Network 0 does not fit(.|\n)*\[2, 10\]"):
         DropoutRegressor.load(saved)
 
 

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -17,11 +16,19 @@ from caveat import _validation as validation
 from caveat.errors import DataError, InputTypeError, ParameterError
 from caveat.estimators.draws import pooled_draws, seed_of, stream
 from caveat.estimators.prior import Prior
-from caveat.estimators.saving import Stored, read, write
+from caveat.estimators.saving import (
+    Stored,
+    family_as_plain,
+    noise_from_plain,
+    read,
+    write,
+)
 from caveat.estimators.trainer import Trainer
+from caveat.noise import Noise
 from caveat.predictive import Predictive
 from caveat.training.ensembles import Candidate, Ensemble, Settings
-from caveat.training.members import Member, network
+from caveat.training.members import Member
+from caveat.training.modules import untrained
 from caveat.training.scaling import Scaling
 
 Array = NDArray[np.float64]
@@ -42,7 +49,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         hidden: tuple[int, ...] = (50,),
         *,
         activation: str = "relu",
-        noise: str = "bernoulli",
+        noise: str | Noise = "bernoulli",
         drop_rate: float = 0.05,
         input_drop_rate: float = 0.0,
         lengthscale: float | None = 1e-2,
@@ -100,6 +107,8 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "networks_")
         parameters = self.get_params(deep=False)
+        if isinstance(self.noise, Noise):
+            parameters["noise"] = family_as_plain(self.noise)
         if not isinstance(self.random_state, int | np.integer):
             parameters["random_state"] = None
         state = {
@@ -196,12 +205,13 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     def _keep(self, ensemble: Ensemble, lengthscale: float, seed: int) -> None:
         trained = ensemble.trained
         member = trained.members[0]
-        with _untouched_generator():
-            self.networks_ = tuple(trained.network(i) for i in range(len(trained)))
+        self.networks_ = tuple(trained.network(i) for i in range(len(trained)))
         self.scaling_ = ensemble.scaling
         self.lengthscale_ = lengthscale
-        self.weight_decays_ = tuple(2.0 * p for p in member.l2_penalties)
-        self.bias_weight_decay_ = 2.0 * member.bias_l2_penalty
+        is_decay = not isinstance(self.noise, Noise)
+        penalties = member.l2_penalties if is_decay else ()
+        self.weight_decays_ = tuple(2.0 * penalty for penalty in penalties)
+        self.bias_weight_decay_ = 2.0 * member.bias_l2_penalty if is_decay else None
         self.n_steps_ = tuple(trained.stopped.tolist())
         self._seed = seed
 
@@ -241,15 +251,15 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     def _tensors(self) -> dict[str, Tensor]:
         found = {n: torch.from_numpy(getattr(self.scaling_, n)) for n in _UNITS}
         for number, net in enumerate(self.networks_):
-            linear = [m for m in net if isinstance(m, nn.Linear)]
-            for place, layer in enumerate(linear):
-                found[f"network.{number}.weight.{place}"] = layer.weight.detach()
-                found[f"network.{number}.bias.{place}"] = layer.bias.detach()
+            for name, tensor in net.state_dict().items():
+                found[f"network.{number}.{name}"] = tensor
         return found
 
     @classmethod
     def _from_stored(cls, stored: Stored) -> Self:
-        estimator = cls(**{n: _as_given(v) for n, v in stored.parameters.items()})
+        parameters = {n: _as_given(v) for n, v in stored.parameters.items()}
+        parameters["noise"] = noise_from_plain(parameters["noise"])
+        estimator = cls(**parameters)
         state, tensors = stored.state, stored.tensors
         estimator.n_features_in_ = state["n_features_in"]
         if state["feature_names_in"] is not None:
@@ -263,9 +273,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         estimator.scaling_ = Scaling(*(tensors[n].numpy() for n in _UNITS))
         estimator._restore(state)
         numbers = range(state["n_networks"])
-        with _untouched_generator():
-            networks = tuple(estimator._network(tensors, number) for number in numbers)
-        estimator.networks_ = networks
+        estimator.networks_ = tuple(estimator._network(tensors, n) for n in numbers)
         return estimator
 
     def _network(self, tensors: dict[str, Tensor], number: int) -> nn.Sequential:
@@ -273,30 +281,24 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         recipe = settings.recipe(
             self.n_features_in_, self._n_targets(), candidate.hidden
         )
-        layers = []
-        for place, (inputs, outputs) in enumerate(recipe.architecture.shapes):
-            weight = tensors[f"network.{number}.weight.{place}"]
-            bias = tensors[f"network.{number}.bias.{place}"]
-            if weight.shape != (outputs, inputs) or bias.shape != (outputs,):
-                raise DataError(
-                    f"Layer {place} of network {number} must have weights "
-                    f"{(outputs, inputs)}. Got {tuple(weight.shape)}."
-                )
-            layers.append((weight.T, bias))
         rates = candidate.drop_rates
         member = Member(f"network {number}", rates, tuple(0.0 for _ in rates))
-        return network(recipe, member, layers)
+        net = untrained(recipe, member)
+        head = f"network.{number}."
+        own = {
+            n.removeprefix(head): t for n, t in tensors.items() if n.startswith(head)
+        }
+        try:
+            net.load_state_dict(own)
+        except RuntimeError as error:
+            raise DataError(f"Network {number} does not fit: {error}") from error
+        return net.eval()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-def _untouched_generator() -> AbstractContextManager[None]:
-    """For making modules: each first takes random weights from torch's generator."""
-    return torch.random.fork_rng(devices=())
 
 
 def dense(x: Any) -> Array:
@@ -314,13 +316,13 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _noise(value: Any) -> str:
-    if not isinstance(value, str) or value not in ("bernoulli", "gaussian"):
-        raise ParameterError(
-            f"noise must be 'bernoulli' or 'gaussian'. Got {value!r}; networks with "
-            f"other noise are trained by caveat.training."
-        )
-    return value
+def _noise(value: Any) -> str | Noise:
+    if isinstance(value, Noise) or value in ("bernoulli", "gaussian"):
+        return value
+    raise ParameterError(
+        "noise must be 'bernoulli', 'gaussian' or a family such as "
+        f"caveat.noise.Concrete(). Got {value!r}."
+    )
 
 
 def _rate(name: str, value: Any) -> float:

@@ -32,8 +32,11 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         Widths of the hidden layers; empty for a linear model.
     activation : str, default "relu"
         As for :class:`DropoutRegressor`.
-    noise : {"bernoulli", "gaussian"}, default "bernoulli"
-        Units are dropped, or multiplied by Gaussian factors of the same variance.
+    noise : {"bernoulli", "gaussian"} or a family of caveat.noise, default "bernoulli"
+        Units are dropped, or multiplied by Gaussian factors of the same variance. A
+        family, such as ``caveat.noise.Concrete()``, brings its own rate: it acts
+        before every weight layer whose drop rate here is not 0, and networks are
+        trained one by one on the bound.
     drop_rate : float, default 0.05
         Of the hidden units, in [0, 1).
     input_drop_rate : float, default 0

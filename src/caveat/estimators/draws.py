@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
 from caveat._random import as_seed
-from caveat.noise import GaussianNoise
+from caveat.noise import GaussianNoise, NoisyModule
 from caveat.sampling.mcdropout import MCDropout
 
 _LARGEST = 2**31 - 1
@@ -71,4 +71,5 @@ def _draws(network: nn.Module, x: Tensor, n_draws: int, seed: int) -> Tensor:
 
 
 def _has_noise(network: nn.Module) -> bool:
-    return any(isinstance(m, nn.Dropout | GaussianNoise) for m in network.modules())
+    kinds = (nn.Dropout, GaussianNoise, NoisyModule)
+    return any(isinstance(module, kinds) for module in network.modules())

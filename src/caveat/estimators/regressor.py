@@ -13,6 +13,7 @@ from caveat.errors import ParameterError, ShapeError
 from caveat.estimators.base import Array, DropoutEstimator, dense
 from caveat.estimators.draws import seed_of, stream
 from caveat.estimators.trainer import Trainer
+from caveat.noise import Noise
 from caveat.predictive import GaussianPredictive
 from caveat.theory import log_density_shift
 from caveat.training.ensembles import Draws, Settings, in_units_of_y
@@ -43,8 +44,11 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
     activation : str, default "relu"
         "relu", "tanh", "cos", "sin", "leaky_relu", "elu", "sigmoid", "softplus",
         "silu", "gelu" or "identity".
-    noise : {"bernoulli", "gaussian"}, default "bernoulli"
-        Units are dropped, or multiplied by Gaussian factors of the same variance.
+    noise : {"bernoulli", "gaussian"} or a family of caveat.noise, default "bernoulli"
+        Units are dropped, or multiplied by Gaussian factors of the same variance. A
+        family, such as ``caveat.noise.Concrete()``, brings its own rate: it acts
+        before every weight layer whose drop rate here is not 0, and networks are
+        trained one by one on the bound.
     drop_rate : float, default 0.05
         Of the hidden units, in [0, 1). With 0 (and ``input_drop_rate=0``) networks
         have a single draw each: an ordinary ensemble.
@@ -139,7 +143,7 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         hidden: tuple[int, ...] = (50,),
         *,
         activation: str = "relu",
-        noise: str = "bernoulli",
+        noise: str | Noise = "bernoulli",
         drop_rate: float = 0.05,
         input_drop_rate: float = 0.0,
         precision: Any = _VALIDATED,

@@ -5,6 +5,7 @@ Nothing that is read is run: no pickle, no class looked up by a name from the fi
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +15,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from caveat import noise
 from caveat._version import __version__
 from caveat.errors import DataError, InputTypeError, ParameterError
+from caveat.noise import Noise
 
 FORMAT = 1
 DESCRIPTION, TENSORS = "estimator.json", "tensors.safetensors"
@@ -116,3 +119,37 @@ def labels_as_plain(labels: NDArray[Any]) -> dict[str, Any]:
 def labels_from_plain(stored: Mapping[str, Any]) -> NDArray[Any]:
     """The way back from :func:`labels_as_plain`."""
     return np.array(stored["values"], dtype=np.dtype(stored["dtype"]))
+
+
+_FAMILIES: dict[str, type[Noise]] = {
+    family.__name__: family
+    for family in (
+        noise.Bernoulli,
+        noise.Gaussian,
+        noise.DropConnect,
+        noise.Concrete,
+        noise.Mixture,
+        noise.Components,
+        noise.LowRank,
+        noise.FactorisedGaussian,
+    )
+}
+
+
+def family_as_plain(family: Noise) -> dict[str, Any]:
+    """A family of noise: its name and its fields."""
+    name = type(family).__name__
+    if _FAMILIES.get(name) is not type(family):
+        raise InputTypeError(
+            f"noise must be a family of caveat.noise to be saved. Got {family!r}."
+        )
+    own = {f.name: getattr(family, f.name) for f in fields(family)}  # type: ignore[arg-type]
+    return {"family": name, **plain("noise", own)}
+
+
+def noise_from_plain(stored: Any) -> Any:
+    """The way back from :func:`family_as_plain`; names of noise as they are."""
+    if not isinstance(stored, Mapping):
+        return stored
+    values = {n: tuple(v) if isinstance(v, list) else v for n, v in stored.items()}
+    return _FAMILIES[values.pop("family")](**values)

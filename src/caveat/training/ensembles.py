@@ -15,6 +15,7 @@ from torch import Tensor
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError
+from caveat.noise import Noise
 from caveat.training.fleet import Trained, train
 from caveat.training.members import Architecture, Member, Recipe
 from caveat.training.modules import TrainedModules
@@ -70,7 +71,8 @@ class Settings:
 
     Parameters
     ----------
-    activation, noise, schedule : str
+    activation, schedule : str
+    noise : str or Noise
     batch_size : int
     keep_last : bool
     learning_rate : float
@@ -85,7 +87,7 @@ class Settings:
     """
 
     activation: str = "relu"
-    noise: str = "bernoulli"
+    noise: str | Noise = "bernoulli"
     schedule: str = "cosine"
     batch_size: int = 32
     keep_last: bool = False

@@ -262,12 +262,17 @@ def network(
             modules.append(activation(recipe.architecture.activation).module())
         if member.drop_rates[place]:
             modules.append(_noise_module(recipe.noise, member.drop_rates[place]))
-        linear = nn.Linear(*weight.shape)
-        with torch.no_grad():
-            linear.weight.copy_(weight.T)
-            linear.bias.copy_(bias.reshape(-1))
-        modules.append(linear)
+        modules.append(linear_layer(weight, bias))
     return nn.Sequential(*modules).eval()
+
+
+def linear_layer(weight: Tensor, bias: Tensor) -> nn.Linear:
+    """A layer with copies of a weight (inputs, outputs) and a bias."""
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, *weight.shape)
+    with torch.no_grad():
+        layer.weight.copy_(weight.T)
+        layer.bias.copy_(bias.reshape(-1))
+    return layer
 
 
 def _noise_module(noise: str | Noise, drop_rate: float) -> nn.Module:

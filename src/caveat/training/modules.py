@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from caveat.errors import CaveatError, ParameterError
+from caveat.errors import CaveatError
 from caveat.noise import Noise
 from caveat.training.activations import activation
-from caveat.training.members import Member, Recipe, Rows
+from caveat.training.members import Member, Recipe, Rows, linear_layer, network
 from caveat.training.single import fit_module
 from caveat.training.stack import layers
 from caveat.training.streams import first_weights, steps_per_epoch
@@ -113,24 +113,20 @@ def train_modules(
     return TrainedModules(recipe, tuple(members), modules, (), torch.tensor(steps))
 
 
-def noisy_network(recipe: Recipe, member: Member) -> nn.Sequential:
-    """The untrained network of a member, with its first weights."""
+def untrained(recipe: Recipe, member: Member) -> nn.Sequential:
+    """The network of a member with its first weights, whatever its noise is."""
+    flat = torch.from_numpy(first_weights(recipe.architecture, member.seed))
+    own = [(w[0], b[0, 0]) for w, b in layers(flat[None], recipe.architecture)]
     family = recipe.noise
     if not isinstance(family, Noise):
-        raise ParameterError(f"noise must be a family of noise. Got {family!r}.")
-    flat = torch.from_numpy(first_weights(recipe.architecture, member.seed))
+        return network(recipe, member, own)
     modules: list[nn.Module] = []
-    with torch.random.fork_rng([]):
-        own = layers(flat[None], recipe.architecture)
-        for place, (weight, bias) in enumerate(own):
-            if place:
-                modules.append(activation(recipe.architecture.activation).module())
-            linear = nn.Linear(*weight.shape[1:])
-            with torch.no_grad():
-                linear.weight.copy_(weight[0].T)
-                linear.bias.copy_(bias[0, 0])
-            noisy = member.drop_rates[place] > 0
-            modules.append(family.wrap(linear) if noisy else linear)
+    for place, (weight, bias) in enumerate(own):
+        if place:
+            modules.append(activation(recipe.architecture.activation).module())
+        linear = linear_layer(weight, bias)
+        noisy = member.drop_rates[place] > 0
+        modules.append(family.wrap(linear) if noisy else linear)
     return nn.Sequential(*modules)
 
 
@@ -139,7 +135,7 @@ def _trained(
 ) -> nn.Sequential:
     try:
         return fit_module(
-            noisy_network(recipe, member),
+            untrained(recipe, member),
             rows,
             recipe,
             precision=1.0 / (member.kl_share * len(rows)),

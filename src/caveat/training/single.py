@@ -24,7 +24,6 @@ from caveat.training.members import Recipe, Rows
 from caveat.training.schedules import schedule
 from caveat.training.streams import RowOrder, steps_per_epoch
 
-
 Module = TypeVar("Module", bound=nn.Module)
 
 

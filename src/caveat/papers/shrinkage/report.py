@@ -54,7 +54,7 @@ def render(weights: Sequence[Weight], data: AminoAcids) -> Iterator[str]:
     )
     yield _STANDARDISING
     yield _table(weights, data)
-    yield "## Where all weights are positive"
+    yield "## Where all weights are positive, on the grid of the figure"
     yield "\n".join(f"- {line}" for line in _signs(weights))
     yield "## The paper's claims"
     yield f'"{_WORDS[0]}".'
@@ -117,7 +117,7 @@ def _signs(weights: Sequence[Weight]) -> Iterator[str]:
 def _from(symbol: str, found: Weight | None) -> str:
     if found is None:
         return "nowhere on the grid"
-    return f"from {symbol} = {found.strength:.3g} on (of the points computed)"
+    return f"from {symbol} = {found.strength:.3g} on"
 
 
 def _as_rate(found: Weight | None) -> str:
