@@ -61,12 +61,13 @@ def _turn(steps: int) -> Turn:
     return Turn(
         loop=_timed(lambda: _ordinary(_batches(rows), steps), steps),
         tensors=_timed(lambda: _ordinary(_slices(rows), steps), steps),
-        fleets=tuple(
-            _timed(lambda size=size: _fleet(rows, size, _epochs(steps, size)), None)
-            / (size * _epochs(steps, size) * (ROWS // BATCH))
-            for size in FLEETS
-        ),
+        fleets=tuple(_timed_fleet(rows, size, _epochs(steps, size)) for size in FLEETS),
     )
+
+
+def _timed_fleet(rows: Rows, size: int, epochs: int) -> float:
+    network_steps = size * epochs * (ROWS // BATCH)
+    return _timed(lambda: _fleet(rows, size, epochs), network_steps)
 
 
 def _epochs(steps: int, size: int) -> int:
@@ -80,10 +81,10 @@ def _rows() -> Rows:
     return Rows(x, x[:, :1].sin())
 
 
-def _timed(run: Callable[[], object], count: int | None) -> float:
+def _timed(run: Callable[[], object], count: int) -> float:
     start = time.perf_counter()
     run()
-    return (time.perf_counter() - start) / (count or 1)
+    return (time.perf_counter() - start) / count
 
 
 def _batches(rows: Rows) -> DataLoader[tuple[torch.Tensor, ...]]:

@@ -165,7 +165,7 @@ def test_paired_differences_are_by_split(real_data):
     assert row.paired["rmse"] == pytest.approx((0.1, 0.0), abs=1e-12)
     assert row.paired["ll"] == pytest.approx((-0.2, 0.0), abs=1e-12)
     assert row.published["Dropout (paper)"]["rmse"].error == pytest.approx(
-        0.85 / math.sqrt(20), rel=0.01
+        0.85 / math.sqrt(20), rel=0.03
     )
 
 

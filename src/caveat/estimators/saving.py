@@ -151,5 +151,9 @@ def noise_from_plain(stored: Any) -> Any:
     """The way back from :func:`family_as_plain`; names of noise as they are."""
     if not isinstance(stored, Mapping):
         return stored
-    values = {n: tuple(v) if isinstance(v, list) else v for n, v in stored.items()}
-    return _FAMILIES[values.pop("family")](**values)
+    values = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in stored.items()
+        if name != "family"
+    }
+    return _FAMILIES[stored["family"]](**values)

@@ -76,7 +76,7 @@ class BernoulliNoise:
         levels = np.rint(rates * _LEVELS).astype(np.int64)
         keep = 1.0 - levels / _LEVELS
         self._fan_ins = fan_ins
-        self._used: list[bool] = (levels > 0).any(0).tolist()
+        self._used = [bool(column.any()) for column in levels.T]
         self._thresholds = _columns((levels - _LEVELS // 2).astype(np.int16))
         self._scales = _columns((1.0 / keep).astype(np.float32))
         self._memory: dict[tuple[int, ...], Tensor] = {}
@@ -122,7 +122,7 @@ class GaussianNoise:
     def __init__(self, members: Sequence[Member], fan_ins: Sequence[int]) -> None:
         rates = np.array([m.drop_rates for m in members])
         self._fan_ins = fan_ins
-        self._used: list[bool] = (rates > 0).any(0).tolist()
+        self._used = [bool(column.any()) for column in rates.T]
         self._sds = _columns(np.sqrt(rates / (1.0 - rates)).astype(np.float32))
 
     def raw(

@@ -40,7 +40,10 @@ def render(records: Sequence[Record], command: str) -> str:
         f"# Table 1 of paper 001, protocol `{records[0].protocol}`",
         f"Made by `{command}`, {day}. Means over splits ± standard error, in the "
         "units of y; log-likelihood in nats, higher is better. After a published "
-        "number: + we win, = tie within one combined standard error, - we lose.",
+        "number: + we win, = tie within one combined standard error, - we lose. The "
+        "authors' results are from their logs; others are as printed, and count with "
+        "an error of 0.005 more for their rounding. Spreads of Deep Ensembles are read "
+        "as standard deviations.",
     ]
     for variant in dict.fromkeys(row.variant for row in table):
         own = [row for row in table if row.variant == variant]
