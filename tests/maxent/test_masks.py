@@ -166,15 +166,14 @@ def test_masks_of_every_datum_cannot_follow_a_subsample():
             x = maxent.dropout("x", x[rows], 0.4, units=1, data=0)
             numpyro.sample("y", dist.Bernoulli(logits=x @ w), obs=y[rows])
 
-    args = jnp.array(X), jnp.array(LABELS)
-    with (
-        pytest.raises(UnsupportedModelError, match="subsamples"),
-        handlers.seed(rng_seed=0),
-    ):
-        maxent.posterior(model, masks=maxent.Fixed(4))(*args)
-    for masks in (maxent.Fixed(4, per_datum=False), maxent.Fresh(4)):
-        with handlers.seed(rng_seed=0):
-            maxent.posterior(model, masks=masks)(*args)
+    def traced(masks):
+        seeded = handlers.seed(maxent.posterior(model, masks=masks), 0)
+        jax.make_jaxpr(seeded)(jnp.array(X), jnp.array(LABELS))
+
+    with pytest.raises(UnsupportedModelError, match="subsamples"):
+        traced(maxent.Fixed(4))
+    traced(maxent.Fixed(4, per_datum=False))
+    traced(maxent.Fresh(4))
 
 
 # Fresh masks

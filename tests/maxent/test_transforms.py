@@ -7,8 +7,10 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro import handlers
+from numpyro.contrib.control_flow import scan
 from numpyro.infer import SVI, Trace_ELBO
 from numpyro.infer.autoguide import AutoDelta
+from numpyro.infer.reparam import LocScaleReparam
 from scipy.optimize import minimize
 
 from caveat import maxent
@@ -292,13 +294,74 @@ def test_random_keys_of_the_model_are_the_same_under_all_masks():
         numpyro.deterministic("noise", noise)
         numpyro.sample("y", dist.Normal(w[0] + noise, 1.0), obs=y)
 
-    with handlers.seed(rng_seed=1), handlers.trace() as trace:
-        maxent.posterior(model)(0.5)
-    w, noise = trace["w"]["value"][0], trace["noise"]["value"]
-    found = trace["expected_log_likelihood"]["fn"].log_factor
-    normal = dist.Normal(noise, 1.0)
-    wanted = (normal.log_prob(0.5) + normal.log_prob(0.5 - w)) / 2
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    def both():
+        with handlers.seed(rng_seed=1), handlers.trace() as trace:
+            maxent.posterior(model)(0.5)
+        w, noise = trace["w"]["value"][0], trace["noise"]["value"]
+        normal = dist.Normal(noise, 1.0)
+        wanted = (normal.log_prob(0.5) + normal.log_prob(0.5 - w)) / 2
+        return trace["expected_log_likelihood"]["fn"].log_factor, wanted
+
+    np.testing.assert_allclose(*jax.jit(both)(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_recurrent_models_share_a_mask_over_time(inside):
+    def model(y):
+        w = weights(2)
+        outer = w if inside else maxent.dropout("w", w, 0.4)
+
+        def step(state, observed):
+            v = maxent.dropout("w", w, 0.4) if inside else outer
+            state = jnp.tanh(state * v[0] + v[1])
+            numpyro.sample("y", dist.Normal(state, 1.0), obs=observed)
+            return state, None
+
+        scan(step, 0.0, y)
+
+    total = 0.0
+    for bits in np.ndindex(2, 2):
+        state, v = 0.0, np.array(bits) * W
+        for observed in Y:
+            state = np.tanh(state * v[0] + v[1])
+            value = -0.5 * (observed - state) ** 2 - 0.5 * np.log(2 * np.pi)
+            total += np.prod(np.where(bits, 0.6, 0.4)) * value
+    seeded = handlers.seed(maxent.posterior(model), 0)
+    found = density(seeded, jnp.array(Y))(W) - log_prior(W)
+    np.testing.assert_allclose(found, total, rtol=1e-12)
+
+
+def test_reparametrised_inside_or_outside_the_transform():
+    def model(x, y):
+        w = numpyro.sample("w", dist.Normal(jnp.zeros(2), PRIOR_SD))
+        w = maxent.dropout("w", w, 0.4)
+        numpyro.sample("y", dist.Normal(x @ w + 0.2, 0.5), obs=y)
+
+    config = {"w": LocScaleReparam(0.0)}
+    outside = handlers.reparam(maxent.posterior(model), config)
+    inside = maxent.posterior(handlers.reparam(model, config))
+    wanted = expected(CASES["gaussian"], W) + dist.Normal().log_prob(W / PRIOR_SD).sum()
+    for transformed in (outside, inside):
+        found = jax.jit(
+            lambda w, model=transformed: numpyro.infer.util.log_density(
+                model, (X, Y), {}, {"w_decentered": w}
+            )[0]
+        )(W / PRIOR_SD)
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
+def test_latent_sites_must_not_depend_on_masks():
+    def model(y):
+        w = maxent.dropout("w", weights(2), 0.4)
+        if isinstance(w, jax.core.Tracer):  # only under masks, when not traced
+            numpyro.sample("surprise", dist.Normal())
+        numpyro.sample("y", dist.Normal(w[0], 1.0), obs=y)
+
+    with (
+        pytest.raises(UnsupportedModelError, match="'surprise' appears only"),
+        handlers.seed(rng_seed=0),
+    ):
+        maxent.posterior(model)(0.3)
 
 
 def test_the_model_is_left_as_it_was():

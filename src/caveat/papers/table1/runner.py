@@ -1,17 +1,13 @@
 """Running the jobs of a protocol on all cores, keeping what is finished."""
 
-import multiprocessing
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-
-import torch
 
 from caveat._progress import ProgressBar
 from caveat.data import load_uci
 from caveat.papers.table1.protocols import Job, run, variants
 from caveat.papers.table1.records import Record, RecordFile
+from caveat.papers.workers import spread
 
 SETS = (
     "boston",
@@ -66,30 +62,10 @@ def run_protocol(
     jobs = list(_jobs(protocol, file, sets, n_splits, quick))
     total = sum(len(job.splits) for job in jobs)
     with ProgressBar(f"Table 1, {protocol}: splits", total, progress) as bar:
-        for job, records in _done(jobs, n_workers or os.cpu_count() or 1):
+        for job, records in zip(jobs, spread(run, jobs, n_workers), strict=True):
             file.add(records)
             bar.advance(len(job.splits))
     return file.sorted()
-
-
-def _done(jobs: Sequence[Job], n_workers: int) -> Iterator[tuple[Job, list[Record]]]:
-    if n_workers == 1 or len(jobs) == 1:
-        yield from ((job, run(job)) for job in jobs)
-        return
-    pool = ProcessPoolExecutor(
-        n_workers,
-        multiprocessing.get_context("spawn"),
-        initializer=torch.set_num_threads,
-        initargs=(1,),
-    )
-    with pool:
-        waiting = {pool.submit(run, job): job for job in jobs}
-        try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def _jobs(
