@@ -203,10 +203,9 @@ def test_paper_is_reproduced(real_data):
     for row in stored("paper"):
         for metric in row.paired:
             z = comparison.paired_z(row.paired[metric])
-            assert (
-                abs(z) < 3
-                or (row.variant == "searched precision"
-                and z * (1 if metric == "ll" else -1) > 0)
+            assert abs(z) < 3 or (
+                row.variant == "searched precision"
+                and z * (1 if metric == "ll" else -1) > 0
             ), (row.dataset, row.variant, metric, z)
 
 

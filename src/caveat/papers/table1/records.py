@@ -1,10 +1,10 @@
 """Results of Table 1, one record per split, kept in a CSV file that can be resumed."""
 
-import csv
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+
+from caveat.papers.output import read_records, write_records
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,6 @@ class Record:
         """What tells records apart."""
         return self.protocol, self.variant, self.dataset, self.split
 
-    @classmethod
-    def from_row(cls, row: dict[str, str]) -> Self:
-        """From a line of the file."""
-        kinds: dict[str, Any] = {f.name: f.type for f in fields(cls)}
-        return cls(**{name: kind(row[name]) for name, kind in kinds.items()})
-
 
 class RecordFile:
     """Records on disk; each addition rewrites the file as a whole.
@@ -69,10 +63,7 @@ class RecordFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._records = {record.key: record for record in self._read()}
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self.sorted())
+        self._records = {r.key: r for r in read_records(path, Record)}
 
     def sorted(self) -> list[Record]:
         """All records, in a fixed order."""
@@ -84,22 +75,4 @@ class RecordFile:
     def add(self, records: Iterable[Record]) -> None:
         """Keep more records; those with the same key are replaced."""
         self._records.update({record.key: record for record in records})
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self._path.with_suffix(".part")
-        with draft.open("w", newline="") as file:
-            names = [f.name for f in fields(Record)]
-            writer = csv.DictWriter(file, names, lineterminator="\n")
-            writer.writeheader()
-            for record in self.sorted():
-                writer.writerow(_rounded(asdict(record)))
-        draft.replace(self._path)
-
-    def _read(self) -> list[Record]:
-        if not self._path.exists():
-            return []
-        with self._path.open(newline="") as file:
-            return [Record.from_row(row) for row in csv.DictReader(file)]
-
-
-def _rounded(row: dict[str, object]) -> dict[str, object]:
-    return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
+        write_records(self._path, self.sorted())

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from caveat.papers.output import markdown_table
 from caveat.papers.table1.comparison import (
     METRICS,
     OPPONENTS,
@@ -68,12 +69,12 @@ def _settings(records: Sequence[Record]) -> str:
 
 def _table(table: Sequence[Row], metric: str) -> str:
     head = ["set", "splits", f"ours, {METRICS[metric]}", *OPPONENTS, "s/split"]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = []
     for row in table:
         cells = [row.dataset, str(row.n_splits), _shown(row, metric, row.ours[metric])]
         cells += [_against(row, metric, name) for name in OPPONENTS]
-        lines.append("| " + " | ".join([*cells, f"{row.seconds:.1f}"]) + " |")
-    return "\n".join([*lines, "", _count(table, metric)])
+        lines.append([*cells, f"{row.seconds:.1f}"])
+    return markdown_table(head, lines) + "\n\n" + _count(table, metric)
 
 
 def _against(row: Row, metric: str, opponent: str) -> str:
@@ -106,12 +107,8 @@ def _paired(table: Sequence[Row], protocol: str) -> str:
     against = PAIRED_WITH.get((protocol, table[0].variant))
     if against is None:
         return ""
-    lines = [
-        f"Ours minus the authors' result on the same split (`{against}`):",
-        "",
-        "| set | RMSE | in s.e. | log-likelihood | in s.e. |",
-        "|---|---|---|---|---|",
-    ]
+    head = ["set", "RMSE", "in s.e.", "log-likelihood", "in s.e."]
+    lines = []
     for row in table:
         cells = [row.dataset]
         for metric in METRICS:
@@ -120,8 +117,9 @@ def _paired(table: Sequence[Row], protocol: str) -> str:
                 digits = _DIGITS[metric].get(row.dataset, 3)
                 shown = f"{gap.mean:+.{digits}f} ± {gap.error:.{digits}f}"
                 cells += [shown, f"{paired_z(gap):+.1f}"]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append(cells)
+    title = f"Ours minus the authors' result on the same split (`{against}`):"
+    return title + "\n\n" + markdown_table(head, lines)
 
 
 def _notes(table: Sequence[Row]) -> str:
