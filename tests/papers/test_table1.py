@@ -89,7 +89,7 @@ def test_what_was_finished_before_an_interruption_is_kept(
         return run(job)
 
     monkeypatch.setattr(runner, "run", stop_at_the_second)
-    monkeypatch.setattr(runner, "_SPLITS_PER_JOB", 1)
+    monkeypatch.setattr(runner, "_FEW_SPLITS", 1)
     path = tmp_path / "r.csv"
     settings = {"sets": ["yacht"], "n_splits": 3, "quick": True, "n_workers": 1}
     with pytest.raises(KeyboardInterrupt):

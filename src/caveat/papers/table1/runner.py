@@ -20,7 +20,8 @@ SETS = (
     "wine",
     "yacht",
 )
-_SPLITS_PER_JOB = 5
+_SPLITS_PER_JOB = {"paper": 20}  # whose splits have few networks each
+_FEW_SPLITS = 5
 
 
 def run_protocol(
@@ -85,6 +86,7 @@ def _jobs(
                 for k in range(min(count, len(sizes[name].splits)))
                 if not all((protocol, variant, name, k) in file for variant in own)
             ]
-            for start in range(0, len(missing), _SPLITS_PER_JOB):
-                chosen = tuple(missing[start : start + _SPLITS_PER_JOB])
+            size = _SPLITS_PER_JOB.get(protocol, _FEW_SPLITS)
+            for start in range(0, len(missing), size):
+                chosen = tuple(missing[start : start + size])
                 yield Job(protocol, own, name, chosen, quick)
