@@ -23,7 +23,7 @@ from caveat.training.ensembles import (
     Settings,
     fit_ensembles,
 )
-from caveat.training.likelihood import MixtureScore
+from caveat.training.likelihood import MixtureScore, Residuals
 from caveat.training.search import (
     Choice,
     Fold,
@@ -287,28 +287,33 @@ def _ensemble_scales(
     tasks: Sequence[Task], choices: Sequence[Choice], settings: Settings
 ) -> list[Plan]:
     """The scale of each ensemble's precisions, on the folds of its training rows."""
-    plans = []
-    for task, choice in zip(tasks, choices, strict=True):
-        found = []
-        folds = _three_folds(len(task.x))
-        problems = [
-            Problem(
-                f"{task.name}, fold {number}",
-                task.x[fold.train],
-                task.y[fold.train],
-                choice.candidate,
-                seed=task.seed,
-            )
-            for number, fold in enumerate(folds)
-        ]
-        for fold, ensemble in zip(
-            folds, fit_ensembles(problems, settings, n_threads=1), strict=True
-        ):
-            x, y = task.x[fold.valid], task.y[fold.valid]
-            found.append(held_out_residuals(ensemble, x, y, settings.n_draws))
-        score = score_of(task, choice.candidate, settings, found)
-        plans.append(Plan(choice.candidate, (score.scale,)))
-    return plans
+    parts = [
+        (task, choice.candidate, fold)
+        for task, choice in zip(tasks, choices, strict=True)
+        for fold in _three_folds(len(task.x))
+    ]
+    problems = [
+        Problem(
+            f"{task.name}, part {number}",
+            task.x[fold.train],
+            task.y[fold.train],
+            candidate,
+            seed=task.seed,
+        )
+        for number, (task, candidate, fold) in enumerate(parts)
+    ]
+    found: dict[str, list[Residuals]] = {task.name: [] for task in tasks}
+    ensembles = fit_ensembles(problems, settings, n_threads=1)
+    for (task, _, fold), ensemble in zip(parts, ensembles, strict=True):
+        x, y = task.x[fold.valid], task.y[fold.valid]
+        found[task.name].append(held_out_residuals(ensemble, x, y, settings.n_draws))
+    return [
+        Plan(
+            choice.candidate,
+            (score_of(task, choice.candidate, settings, found[task.name]).scale,),
+        )
+        for task, choice in zip(tasks, choices, strict=True)
+    ]
 
 
 def _our_settings(n_train: int, layers: int) -> Settings:
