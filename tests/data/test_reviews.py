@@ -101,6 +101,7 @@ def test_archive(cache: Path) -> None:
         (archive({**SMALL, "dvd/positive.review": "good:2\n"}), "KeyError"),
         (archive({**SMALL, "dvd/positive.review": "a:x #label#:positive\n"}), "Value"),
     ],
+    ids=["cut off", "a web page", "empty", "no label", "no number"],
 )
 def test_damaged_archive(cache: Path, content: bytes, why: str) -> None:
     write(cache, TAR, content)
