@@ -119,31 +119,29 @@ class Rerun:
 
 def first_run(model: Model, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Rerun:
     """Run ``model`` with its observed sites hidden; what is needed to run it again."""
-    recorder, keys, hidden, replayed = Recorder(), _Keys(), set(), set()
+    recorder, keys, hidden = Recorder(), _Keys(), set()
+    shown: dict[str, dict[str, Any]] = {}
 
     def observed(msg: dict[str, Any]) -> bool:
         if msg["type"] == "sample" and msg["is_observed"]:
             hidden.add(msg["name"])
             return True
-        if msg["type"] in _REPLAYED:  # before handlers further out change the type
-            replayed.add(msg["name"])
+        if msg["type"] in _REPLAYED:  # before handlers further out rename or change it
+            shown[msg["name"]] = msg
         return False
 
-    with (
-        handlers.block(hide_fn=observed),
-        handlers.trace() as trace,
-        keys,
-        answering(recorder),
-    ):
+    with handlers.block(hide_fn=observed), keys, answering(recorder):
         result = model(*args, **kwargs)
-    _check(trace, hidden, recorder.markers)
-    values = {name: trace[name]["value"] for name in replayed}
+    _check(recorder.markers, hidden)
+    for name, site in shown.items():
+        if site["type"] == "sample":
+            _check_latent(name, site)
     return Rerun(
         lambda: model(*args, **kwargs),
-        values,
+        {name: site["value"] for name, site in shown.items()},
         keys.noted,
         tuple(recorder.markers.values()),
-        any(_subsamples(site) for site in trace.values()),
+        any(_subsamples(site) for site in shown.values()),
         result,
     )
 
@@ -152,7 +150,7 @@ def _subsamples(site: dict[str, Any]) -> bool:
     return site["type"] == "plate" and len(site["value"]) != site["args"][0]
 
 
-def _check(trace: dict[str, Any], hidden: set[str], markers: dict[str, Marker]) -> None:
+def _check(markers: dict[str, Marker], hidden: set[str]) -> None:
     if not markers:
         raise NoStochasticSiteError(
             "The model marks nothing as dropped. Write, for instance, "
@@ -164,9 +162,6 @@ def _check(trace: dict[str, Any], hidden: set[str], markers: dict[str, Marker]) 
             "masks. Pass the data to it; for predictions use dropped(model) or "
             "weight_averaged(model) instead."
         )
-    for name, site in trace.items():
-        if site["type"] == "sample" and name not in hidden:
-            _check_latent(name, site)
 
 
 def _check_latent(name: str, site: dict[str, Any]) -> None:
