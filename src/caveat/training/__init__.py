@@ -10,7 +10,7 @@ from caveat.training.ensembles import (
 )
 from caveat.training.fleet import Trained, train
 from caveat.training.members import Architecture, Member, Recipe, Rows
-from caveat.training.search import Choice, Task, search
+from caveat.training.search import Choice, Task
 from caveat.training.single import fit_module
 from caveat.training.stopping import Watch
 from caveat.training.stores import FileStore, Memory
@@ -31,7 +31,6 @@ __all__ = [
     "fit_ensembles",
     "Task",
     "Choice",
-    "search",
     "bayesian_search",
     "LogUniform",
     "Choices",
