@@ -451,7 +451,7 @@ def test_bad_data(change, message):
         (
             {"noise": "poisson"},
             ParameterError,
-            "noise must be 'bernoulli', 'gaussian' or",
+            "noise must be 'bernoulli', 'gau",
         ),
         ({"drop_rate": 1.0}, ParameterError, r"lie in \[0, 1\). Got 1.0 at drop_rate"),
         ({"drop_rate": "0.1"}, InputTypeError, r"drop_rate must be a number in \[0, 1"),
