@@ -90,6 +90,7 @@ def linear(x, y):
     numpyro.sample("y", dist.Normal(x @ w, 0.5), obs=y)
 
 
+@pytest.mark.slow
 def test_balanced_masks_beat_as_many_random_ones():
     x, y, w = wide(11)
     exact = density(maxent.posterior(logistic), x, y, 0.5)(w)
@@ -179,7 +180,9 @@ def test_masks_of_every_datum_cannot_follow_a_subsample():
 # Fresh masks
 
 
-@pytest.mark.parametrize("name", ["logistic", "tanh"])
+@pytest.mark.parametrize(
+    "name", ["logistic", pytest.param("tanh", marks=pytest.mark.slow)]
+)
 def test_fresh_masks_give_an_unbiased_density_and_gradient(name):
     case = CASES[name]
     w = jnp.array([1.0, -0.5, 0.7][: case.n_parameters])

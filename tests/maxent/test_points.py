@@ -87,6 +87,7 @@ def _error_per_datum(n_units):
     return abs(found(w) - exact(w)) / len(x)
 
 
+@pytest.mark.slow
 def test_quadrature_has_converged():
     few, many = (
         value_and_gradient(logistic, maxent.Quadrature(nodes), (X, LABELS))(3 * W)
