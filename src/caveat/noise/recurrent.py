@@ -8,6 +8,7 @@ noise on weights, which are the same at all steps, dropout has one mask a sequen
    recurrent neural networks. NeurIPS 2016.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -131,17 +132,17 @@ class _OneMaskPerSequence(NoisyModule, nn.RNNBase):
 
     # What the two cells differ in
 
+    @abstractmethod
     def _step(self, gates: Tensor, fed_back: Tensor, state: State) -> State:
         """The next state, from what inputs and state send to the gates."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _state_parts(self, hx: Any) -> Sequence[Tensor]:
         """Torch's form of a state as a sequence of (layers, batch, hidden)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _torch_state(self, parts: Sequence[Tensor]) -> Any:
         """The opposite of :meth:`_state_parts`."""
-        raise NotImplementedError
 
     # Layers, directions and steps
 

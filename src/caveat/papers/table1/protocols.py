@@ -221,8 +221,7 @@ def _paper(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]
 def _grid(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]:
     """The authors' rerun of 2018: rate and tau by the last fifth, batch 128.
 
-    At this length-scale tau does not change the training (a decay below 1e-6), so a
-    network is trained once per rate and scored at each tau of the grid.
+    As theirs, it trains a network for each cell of the grid.
     """
     given = _given(load_uci_grid_settings(), job)
     settings = Settings(

@@ -27,7 +27,7 @@ class Record:
     hidden_layers, epochs, n_networks, n_draws : int
         Draws are per network.
     seconds : float
-        Search, training and scoring of this split, on one core.
+        Search, training and scoring of this split, by the clock, with one core.
     """
 
     protocol: str
