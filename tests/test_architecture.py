@@ -16,9 +16,9 @@ LAYERS = {
     -1: {"errors", "_version"},
     0: {"_validation", "_random", "_optional", "_progress"},
     1: {"predictive", "noise", "theory", "data"},
-    2: {"sampling", "training", "maxent", "decisions", "evaluation"},
-    3: {"estimators"},
-    4: {"scale", "serve"},
+    2: {"sampling", "training", "maxent", "evaluation"},
+    3: {"estimators", "decisions"},
+    4: {"rl", "scale", "serve"},
     5: {"demo", "papers"},
     6: {"cli", "__main__"},
 }

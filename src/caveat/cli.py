@@ -9,6 +9,7 @@ import typer
 
 from caveat._version import __version__
 from caveat.errors import CaveatError
+from caveat.papers.catalogue import REPRODUCTIONS, Reproduction
 
 app = typer.Typer(
     name="caveat",
@@ -111,58 +112,25 @@ def table1(
     typer.echo(f"Written to {output}")
 
 
-@reproduce.command()
-def shrinkage(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few points per path: a smoke test.")
-    ] = False,
-    output: Annotated[
-        Path, typer.Option(help="Folder for page, figure and CSV.", file_okay=False)
-    ] = Path("outputs/shrinkage"),
-) -> None:
-    """Figure 1a of paper 002: weights under dropout, ridge and lasso (seconds)."""
-    from caveat.papers.shrinkage import reproduce_shrinkage
-
-    typer.echo(reproduce_shrinkage(output, quick=quick))
-    typer.echo(f"Written to {output}")
-
-
-@reproduce.command()
-def misspecification(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few data sets: a smoke test.")
-    ] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, by default one per core.")
-    ] = None,
-    output: Annotated[
-        Path, typer.Option(help="Folder for page, figure and CSV.", file_okay=False)
-    ] = Path("outputs/misspecification"),
-) -> None:
-    """Figure 1b of paper 002: ridge and dropout with a wrong model (minutes)."""
-    from caveat.papers.misspecification import reproduce_misspecification
-
-    typer.echo(reproduce_misspecification(output, quick=quick, n_workers=workers))
-    typer.echo(f"Written to {output}")
+def _offer(reproduction: Reproduction) -> None:
+    @reproduce.command(reproduction.name, help=reproduction.summary)
+    def command(
+        quick: Annotated[
+            bool, typer.Option("--quick", help="A smoke test, under a minute or two.")
+        ] = False,
+        workers: Annotated[
+            int | None, typer.Option(min=1, help="Processes, by default one per core.")
+        ] = None,
+        output: Annotated[
+            Path, typer.Option(help="Folder for page, figure and CSV.", file_okay=False)
+        ] = Path("outputs") / reproduction.name,
+    ) -> None:
+        typer.echo(reproduction.run(output, quick=quick, n_workers=workers))
+        typer.echo(f"Written to {output}")
 
 
-@reproduce.command()
-def reviews(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few splits: a smoke test.")
-    ] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, by default one per core.")
-    ] = None,
-    output: Annotated[
-        Path, typer.Option(help="Folder for page, figure and CSV.", file_okay=False)
-    ] = Path("outputs/reviews"),
-) -> None:
-    """Figure 2 of paper 002: Amazon reviews (minutes; goes on if interrupted)."""
-    from caveat.papers.reviews import reproduce_reviews
-
-    typer.echo(reproduce_reviews(output, quick=quick, n_workers=workers))
-    typer.echo(f"Written to {output}")
+for _each in REPRODUCTIONS:
+    _offer(_each)
 
 
 data = typer.Typer(

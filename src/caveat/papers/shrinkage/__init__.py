@@ -15,7 +15,9 @@ from caveat.papers.shrinkage.weights import (
 __all__ = ["reproduce_shrinkage"]
 
 
-def reproduce_shrinkage(output: Path, *, quick: bool = False) -> str:
+def reproduce_shrinkage(
+    output: Path, *, quick: bool = False, n_workers: int | None = None
+) -> str:
     """Rerun figure 1a of paper 002: paths of the weights on the amino acids.
 
     Parameters
@@ -24,6 +26,8 @@ def reproduce_shrinkage(output: Path, *, quick: bool = False) -> str:
         Folder for ``shrinkage.csv``, ``.md`` and ``.png``.
     quick : bool
         Few points per path: a smoke test, in files of its own.
+    n_workers : int, optional
+        Not used: this takes seconds.
 
     Returns
     -------

@@ -1,0 +1,105 @@
+"""The look of all figures: legible in black and white, at the width of a column."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+WIDTH = 5.4  # inches; letters of 8 points stay legible when printed at 3.4
+HALF_SDS = (0.5, 1.0, 1.5, 2.0)  # the shades of paper 001, figs 2 and 3
+
+_INK: tuple[dict[str, Any], ...] = (
+    {"color": "black", "linestyle": "-", "marker": "o", "markerfacecolor": "black"},
+    {"color": "0.35", "linestyle": "--", "marker": "s", "markerfacecolor": "white"},
+    {"color": "black", "linestyle": ":", "marker": "^", "markerfacecolor": "white"},
+    {"color": "0.55", "linestyle": "-", "marker": "D", "markerfacecolor": "0.55"},
+    {"color": "0.35", "linestyle": "-.", "marker": "x", "markerfacecolor": "0.35"},
+    {"color": "black", "linestyle": (0, (6, 1)), "marker": "v", "markerfacecolor": "w"},
+)
+_STYLE: Mapping[str, Any] = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "0.92",
+    "image.cmap": "gray_r",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def house_style() -> Any:
+    """The settings of matplotlib in which a figure is drawn.
+
+    Returns
+    -------
+    context manager
+        Also a decorator: write ``@house_style()`` above the function that draws.
+    """
+    return matplotlib.rc_context(_STYLE)
+
+
+def panels(
+    rows: int = 1, columns: int = 1, *, height: float, **subplots: Any
+) -> tuple[Figure, NDArray[np.object_]]:
+    """A figure of the house's width with a grid of axes.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Of the grid.
+    height : float
+        Of the figure, in inches.
+    **subplots
+        As for ``Figure.subplots``.
+
+    Returns
+    -------
+    figure : Figure
+    grid : array of Axes, shape (rows, columns)
+    """
+    figure = Figure(figsize=(WIDTH, height), dpi=200, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **subplots)
+
+
+def ink(k: int) -> dict[str, Any]:
+    """Line, grey and marker of the k-th curve of a panel."""
+    return dict(_INK[k % len(_INK)])
+
+
+def line(k: int) -> dict[str, Any]:
+    """As :func:`ink`, for dense curves: no markers."""
+    return {name: ink(k)[name] for name in ("color", "linestyle")}
+
+
+def shades(
+    axes: Axes,
+    x: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    sd: NDArray[np.float64],
+) -> None:
+    """Shades of half a standard deviation around a mean, up to two of them."""
+    for half in HALF_SDS:
+        axes.fill_between(
+            x, mean - half * sd, mean + half * sd, color="0.3", alpha=0.16, linewidth=0
+        )
+
+
+def name_axes(axes: Axes, title: str, x: str = "", y: str = "") -> None:
+    """Title and labels, those that are not empty."""
+    axes.set_title(title)
+    if x:
+        axes.set_xlabel(x)
+    if y:
+        axes.set_ylabel(y)
