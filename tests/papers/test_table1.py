@@ -16,14 +16,11 @@ from caveat.data.uci_sets import UCI_SETS
 from caveat.errors import ParameterError
 from caveat.papers.table1 import comparison, reproduce_table1, runner
 from caveat.papers.table1.comparison import Value, rows, verdict
-from caveat.papers.table1.protocols import (
-    VARIANTS,
-    Job,
-    our_candidates,
-    run,
-)
+from caveat.papers.table1.jobs import Job
+from caveat.papers.table1.protocols import VARIANTS, our_candidates
 from caveat.papers.table1.records import Record, RecordFile
 from caveat.papers.table1.runner import run_protocol
+from caveat.papers.table1.scoring import run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 

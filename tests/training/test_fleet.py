@@ -87,7 +87,7 @@ def test_many_cohorts_and_threads_change_nothing(monkeypatch):
     data = [some_rows()]
     whole = train(RECIPE, members, data, n_threads=1)
     monkeypatch.setattr("caveat.training.fleet._COHORT", 1)
-    monkeypatch.setattr("caveat.training.fleet._MOST_STEPS", 5)
+    monkeypatch.setattr("caveat.training.cohort._MOST_STEPS", 5)
     parts = train(RECIPE, members, data, n_threads=2)
     assert [m.name for m in parts.members] == [m.name for m in members]
     torch.testing.assert_close(whole.parameters, parts.parameters, rtol=1e-4, atol=1e-5)
@@ -143,7 +143,7 @@ def test_draws_do_not_depend_on_other_rows_or_blocks(monkeypatch):
     many = trained.draws(rows.x, n_draws=150)
     few = trained.draws(rows.x[:7], n_draws=100)
     torch.testing.assert_close(many[:100, :, :7], few)
-    monkeypatch.setattr("caveat.training.fleet._DRAWN", 1)
+    monkeypatch.setattr("caveat.training.trained._DRAWN", 1)
     torch.testing.assert_close(trained.draws(rows.x, n_draws=150), many)
     torch.testing.assert_close(trained[[1]].draws(rows.x, n_draws=150), many[:, [1]])
 

@@ -8,12 +8,13 @@ from caveat.training.ensembles import (
     Settings,
     fit_ensembles,
 )
-from caveat.training.fleet import Trained, train
+from caveat.training.fleet import train
 from caveat.training.members import Architecture, Member, Recipe, Rows
 from caveat.training.search import Choice, Task
 from caveat.training.single import fit_module
 from caveat.training.stopping import Watch
 from caveat.training.stores import FileStore, Memory
+from caveat.training.trained import Trained
 
 __all__ = [
     "Architecture",

@@ -16,7 +16,7 @@ from torch import Tensor
 from caveat import _validation as validation
 from caveat.errors import ParameterError
 from caveat.noise import Noise
-from caveat.training.fleet import Trained, train
+from caveat.training.fleet import train
 from caveat.training.members import Architecture, Member, Recipe
 from caveat.training.modules import TrainedModules
 from caveat.training.objectives import (
@@ -29,6 +29,7 @@ from caveat.training.objectives import (
 from caveat.training.scaling import Scaling
 from caveat.training.stopping import Watch
 from caveat.training.streams import steps_per_epoch
+from caveat.training.trained import Trained
 
 Array = NDArray[np.float64]
 

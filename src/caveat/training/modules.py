@@ -25,7 +25,7 @@ _AT_ONCE = 64  # draws in a block
 
 @dataclass(frozen=True)
 class TrainedModules:
-    """Networks with any noise after training; see ``caveat.training.fleet.Trained``.
+    """Networks with any noise after training; see ``caveat.training.Trained``.
 
     Attributes
     ----------

@@ -1,29 +1,18 @@
-"""The protocols of Table 1: how networks are set up, chosen, trained and scored.
+"""The protocols of Table 1: how networks are set up and chosen.
 
-No function here hands test rows to a search; ``score`` sees them last.
+No function here hands test rows to a search.
 """
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from caveat.data import load_uci, load_uci_grid_settings, load_uci_settings
 from caveat.data.uci_results import GridSettings, OriginalSettings
 from caveat.errors import ParameterError
-from caveat.papers.table1.records import Record
-from caveat.training.ensembles import (
-    Candidate,
-    Ensemble,
-    Problem,
-    Settings,
-    fit_ensembles,
-)
-from caveat.training.likelihood import MixtureScore, Residuals
+from caveat.papers.table1.jobs import Job, Plan, SplitRows
+from caveat.training.ensembles import Candidate, Problem, Settings, fit_ensembles
+from caveat.training.likelihood import Residuals
 from caveat.training.search import (
     Choice,
     Fold,
@@ -36,155 +25,8 @@ from caveat.training.search import (
     search,
 )
 
-Array = NDArray[np.float64]
-
 MIDDLE, LARGE = 5_000, 20_000  # rows from which on a set counts as such
 ENSEMBLE = 5
-
-
-@dataclass(frozen=True)
-class Job:
-    """Some splits of a data set under a protocol.
-
-    Parameters
-    ----------
-    protocol : str
-    variants : tuple of str
-        Rows of the table that come of the same networks.
-    dataset : str
-    splits : tuple of int
-    quick : bool
-        A twentieth of the epochs and few draws: a smoke test, not a result.
-    """
-
-    protocol: str
-    variants: tuple[str, ...]
-    dataset: str
-    splits: tuple[int, ...]
-    quick: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class SplitRows:
-    """Training and test rows of a split; y as a column."""
-
-    number: int
-    x: Array
-    y: Array
-    x_test: Array
-    y_test: Array
-
-    @property
-    def task(self) -> Task:
-        """What a search may see."""
-        return Task(f"split {self.number}", self.x, self.y, seed=self.number)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a protocol decided for one split: settings, and a scale per variant."""
-
-    candidate: Candidate
-    scales: tuple[float, ...]
-
-
-def run(job: Job) -> list[Record]:
-    """Do a job.
-
-    Parameters
-    ----------
-    job : Job
-        Which splits, and how.
-
-    Returns
-    -------
-    list of Record
-        One per split and variant.
-    """
-    start = time.perf_counter()
-    splits = _splits(job)
-    settings, plans = PROTOCOLS[job.protocol](job, splits)
-    ensembles = _refit(splits, plans, settings)
-    records = [
-        record
-        for rows, plan, ensemble in zip(splits, plans, ensembles, strict=True)
-        for record in _score(job, rows, plan, settings, ensemble)
-    ]
-    seconds = (time.perf_counter() - start) / len(splits)
-    return [replace(record, seconds=seconds) for record in records]
-
-
-def _splits(job: Job) -> list[SplitRows]:
-    data = load_uci(job.dataset)
-    found = []
-    for number in job.splits:
-        x, y, x_test, y_test = data.split(number)
-        found.append(SplitRows(number, x, y[:, None], x_test, y_test[:, None]))
-    return found
-
-
-def _refit(
-    splits: Sequence[SplitRows], plans: Sequence[Plan], settings: Settings
-) -> list[Ensemble]:
-    """On all training rows, with the decay of the chosen precision."""
-    found: dict[int, Ensemble] = {}
-    for hidden in dict.fromkeys(plan.candidate.hidden for plan in plans):
-        chosen = [i for i, plan in enumerate(plans) if plan.candidate.hidden == hidden]
-        problems = [
-            Problem(
-                f"split {splits[i].number}",
-                splits[i].x,
-                splits[i].y,
-                plans[i].candidate,
-                None if settings.noise_head else plans[i].scales[0],
-                seed=splits[i].number,
-            )
-            for i in chosen
-        ]
-        fitted = fit_ensembles(problems, settings, n_threads=1)
-        found.update(zip(chosen, fitted, strict=True))
-    return [found[i] for i in range(len(splits))]
-
-
-def _score(
-    job: Job, rows: SplitRows, plan: Plan, settings: Settings, ensemble: Ensemble
-) -> list[Record]:
-    targets = torch.from_numpy(rows.y_test)
-    scores = [MixtureScore(targets, scale) for scale in plan.scales]
-    for block in ensemble.blocks(rows.x_test, n_draws=final_draws(job)):
-        for score in scores:
-            score.add(block.means, block.precisions)
-    point = ensemble.point(rows.x_test) - targets
-    candidate = plan.candidate
-    return [
-        Record(
-            protocol=job.protocol,
-            variant=variant,
-            dataset=job.dataset,
-            split=rows.number,
-            rmse=score.rmse,
-            log_likelihood=score.log_likelihood,
-            rmse_weight_averaging=float(point.square().mean().sqrt()),
-            scale=scale,
-            drop_rate=candidate.drop_rate,
-            input_drop_rate=candidate.input_drop_rate,
-            hidden_layers=len(candidate.hidden),
-            epochs=candidate.epochs,
-            n_networks=settings.n_members,
-            n_draws=final_draws(job),
-            seconds=0.0,
-        )
-        for variant, scale, score in zip(job.variants, plan.scales, scores, strict=True)
-    ]
-
-
-def final_draws(job: Job) -> int:
-    """Draws per network on test rows: 10,000 as in the paper, or 1,000."""
-    if job.variants == ("no dropout",):
-        return 1
-    if job.quick:
-        return 100
-    return 10_000 if job.protocol == "paper" else 1_000
 
 
 def _paper(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]:
@@ -203,7 +45,7 @@ def _paper(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]
         given.drop_rate,
         (data.n_hidden,),
         given.lengthscale,
-        _shorter(10 * data.n_epochs, job),
+        job.shortened(10 * data.n_epochs),
     )
     if job.variants == ("no dropout",):
         candidate = replace(candidate, drop_rate=0.0, input_drop_rate=0.0)
@@ -228,7 +70,7 @@ def _grid(job: Job, splits: Sequence[SplitRows]) -> tuple[Settings, list[Plan]]:
         schedule="constant", learning_rate=1e-3, keep_last=True, batch_size=128
     )
     data = load_uci(job.dataset)
-    epochs = _shorter(100 * data.n_epochs, job)
+    epochs = job.shortened(100 * data.n_epochs)
     candidates = [
         Candidate(rate, rate, (data.n_hidden,), 1e-2, epochs, tau)
         for rate in given.drop_rates
@@ -344,7 +186,7 @@ def our_candidates(
         large = 300 if len(hidden) == 1 else 100
         lengths = [150 if n_train < LARGE else large]
     return [
-        Candidate(rate, on_features, hidden, 1e-2, _shorter(epochs, job))
+        Candidate(rate, on_features, hidden, 1e-2, job.shortened(epochs))
         for epochs in lengths
         for rate in rates
         for on_features in (0.0, rate)
@@ -367,10 +209,6 @@ def _given(settings: Sequence[Given], job: Job) -> Given:
 
 def _three_folds(n_rows: int) -> list[Fold]:
     return last_fifth(n_rows) if n_rows >= MIDDLE else contiguous_folds(n_rows, 3)
-
-
-def _shorter(epochs: int, job: Job) -> int:
-    return max(2, epochs // 20) if job.quick else epochs
 
 
 Decision = Callable[[Job, Sequence[SplitRows]], tuple[Settings, list[Plan]]]

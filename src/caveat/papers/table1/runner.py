@@ -5,8 +5,10 @@ from pathlib import Path
 
 from caveat._progress import ProgressBar
 from caveat.data import load_uci
-from caveat.papers.table1.protocols import Job, run, variants
+from caveat.papers.table1.jobs import Job
+from caveat.papers.table1.protocols import variants
 from caveat.papers.table1.records import Record, RecordFile
+from caveat.papers.table1.scoring import run
 from caveat.papers.workers import spread
 
 SETS = (

@@ -1,0 +1,80 @@
+"""What a job of Table 1 is given, and what a protocol decides for each split."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caveat.data import load_uci
+from caveat.training.ensembles import Candidate
+from caveat.training.search import Task
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some splits of a data set under a protocol.
+
+    Parameters
+    ----------
+    protocol : str
+    variants : tuple of str
+        Rows of the table that come of the same networks.
+    dataset : str
+    splits : tuple of int
+    quick : bool
+        A twentieth of the epochs and few draws: a smoke test, not a result.
+    """
+
+    protocol: str
+    variants: tuple[str, ...]
+    dataset: str
+    splits: tuple[int, ...]
+    quick: bool = False
+
+    def shortened(self, epochs: int) -> int:
+        """So many epochs, or a twentieth of them in a smoke test."""
+        return max(2, epochs // 20) if self.quick else epochs
+
+    @property
+    def n_draws(self) -> int:
+        """Draws per network on test rows: 10,000 as in the paper, or 1,000."""
+        if self.variants == ("no dropout",):
+            return 1
+        if self.quick:
+            return 100
+        return 10_000 if self.protocol == "paper" else 1_000
+
+    def rows(self) -> "list[SplitRows]":
+        """The rows of its splits."""
+        data = load_uci(self.dataset)
+        found = []
+        for number in self.splits:
+            x, y, x_test, y_test = data.split(number)
+            found.append(SplitRows(number, x, y[:, None], x_test, y_test[:, None]))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class SplitRows:
+    """Training and test rows of a split; y as a column."""
+
+    number: int
+    x: Array
+    y: Array
+    x_test: Array
+    y_test: Array
+
+    @property
+    def task(self) -> Task:
+        """What a search may see."""
+        return Task(f"split {self.number}", self.x, self.y, seed=self.number)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a protocol decided for one split: settings, and a scale per variant."""
+
+    candidate: Candidate
+    scales: tuple[float, ...]

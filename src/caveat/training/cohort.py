@@ -1,0 +1,154 @@
+"""Members of a fleet that are computed together, step by step."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from caveat.training.members import Member, Recipe, Rows
+from caveat.training.schedules import schedule
+from caveat.training.stack import Adam, Stack, Workspace, layers, per_layer
+from caveat.training.stopping import Watch
+from caveat.training.streams import (
+    RowOrder,
+    first_weights,
+    noise_of,
+    steps_per_epoch,
+    training_noise,
+)
+from caveat.training.trained import Trained
+
+_PREPARED = 2**24  # bytes of noise prepared at once
+_MOST_STEPS = 64  # prepared at once
+
+
+def n_steps(recipe: Recipe, member: Member, data: Sequence[Rows]) -> int:
+    """How many steps a member is trained for."""
+    return member.epochs * steps_per_epoch(len(data[member.data]), recipe)
+
+
+class Cohort:
+    """The state of a training: networks in order of falling number of steps."""
+
+    def __init__(
+        self, recipe: Recipe, members: Sequence[Member], data: Sequence[Rows]
+    ) -> None:
+        steps = [n_steps(recipe, member, data) for member in members]
+        order = sorted(range(len(members)), key=lambda i: -steps[i])
+        self._back = np.argsort(order)
+        self.members = [members[i] for i in order]
+        self.total = np.array([steps[i] for i in order])
+        self.n_steps = int(self.total.max())
+        self.step = 0
+        self._recipe = recipe
+        self._orders = [
+            RowOrder(len(data[m.data]), recipe, m.seed) for m in self.members
+        ]
+        self._table, self._starts = _table(data, self.members)
+        self._noise = noise_of(recipe, self.members)
+        self._rngs = training_noise(self.members)
+        self.stack = Stack(recipe.architecture, recipe.objective)
+        architecture = recipe.architecture
+        self._state = torch.from_numpy(
+            np.stack([first_weights(architecture, m.seed) for m in self.members])
+        )
+        penalties = torch.tensor([m.l2_penalties for m in self.members])
+        biases = torch.tensor([m.bias_l2_penalty for m in self.members])
+        decay = per_layer(2 * penalties, 2 * biases, architecture)
+        self._adam = Adam(self._state, decay)
+        self._gradient = torch.empty_like(self._state)
+        self._work: Workspace | None = None
+
+    def chunks(self, pause: int) -> Iterator[int]:
+        """Train for some steps, again and again; yields how many were done.
+
+        Every ``pause`` steps a chunk ends.
+        """
+        while self.step < self.n_steps:
+            active = int((self.total > self.step).sum())
+            left = min(pause - self.step % pause, self.n_steps - self.step)
+            size = min(self._steps_at_once(active), left)
+            self._advance(active, size)
+            self.step += size
+            yield size
+
+    def _steps_at_once(self, active: int) -> int:
+        units = sum(self._recipe.architecture.fan_ins)
+        room = _PREPARED // (active * self._recipe.batch_size * units * 2)
+        return max(1, min(room, _MOST_STEPS))
+
+    def _advance(self, active: int, size: int) -> None:
+        recipe = self._recipe
+        places, share = self._batches(active, size)
+        rates = self._rates(active, size)
+        raw = torch.from_numpy(
+            np.stack(
+                [
+                    self._noise.raw(rng, size, recipe.batch_size)
+                    for rng in self._rngs[:active]
+                ]
+            )
+        )
+        own = layers(self._state[:active], recipe.architecture)
+        gradient = self._gradient[:active]
+        into = layers(gradient, recipe.architecture)
+        work = self._workspace(active)
+        for step in range(size):
+            work.load(self._table, places[step], share[step])
+            factors = self._noise.factors(raw[:, step], recipe.batch_size)
+            self.stack.gradient(own, into, work, factors)
+            self._adam.step(gradient, rates[step])
+
+    def _workspace(self, active: int) -> Workspace:
+        if self._work is None or len(self._work.units[0]) != active:
+            recipe = self._recipe
+            self._work = Workspace(recipe.architecture, active, recipe.batch_size)
+        return self._work
+
+    def _batches(self, active: int, size: int) -> tuple[Tensor, Tensor]:
+        """Places in the table (steps, members, batch) and the rows' shares."""
+        rows = np.stack([o.take(size) for o in self._orders[:active]], 1)
+        there = rows >= 0
+        share = there / there.sum(-1, keepdims=True)
+        places = np.where(there, rows, 0) + self._starts[:active, None]
+        return (
+            torch.from_numpy(places),
+            torch.from_numpy(share.astype(np.float32)).unsqueeze(-1),
+        )
+
+    def _rates(self, active: int, size: int) -> Tensor:
+        """Learning rates (steps, members, 1); zero for members that have finished."""
+        steps = self.step + np.arange(size)[:, None]
+        progress = steps / self.total[:active]
+        factor = schedule(self._recipe.schedule)(np.minimum(progress, 1.0))
+        peak = np.array([m.learning_rate for m in self.members[:active]])
+        rates = np.where(progress < 1, factor * peak, 0.0)
+        return torch.from_numpy(rates.astype(np.float32)).unsqueeze(-1)
+
+    def parameters(self) -> Tensor:
+        """In the order in which the members were given."""
+        return self._state[self._back]
+
+    def result(self, watch: Watch | None) -> Trained:
+        parameters = self.parameters()
+        stopped = torch.from_numpy(self.total[self._back])
+        if watch is not None:
+            parameters, stopped = watch.best(parameters, stopped)
+        members = tuple(self.members[i] for i in self._back)
+        finite = parameters.isfinite().all(1).tolist()
+        diverged = tuple(
+            m.name for m, good in zip(members, finite, strict=True) if not good
+        )
+        return Trained(self._recipe, members, parameters, diverged, stopped)
+
+
+def _table(
+    data: Sequence[Rows], members: Sequence[Member]
+) -> tuple[Tensor, NDArray[np.int64]]:
+    """All rows as (inputs, targets) one under the other, and each member's first."""
+    table = torch.cat([torch.cat([rows.x, rows.y], 1) for rows in data])
+    ends = np.cumsum([len(rows) for rows in data])
+    starts = np.concatenate([[0], ends[:-1]])
+    return table, starts[[m.data for m in members]]
