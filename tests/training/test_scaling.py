@@ -66,13 +66,6 @@ def test_no_column_becomes_infinite(x):
     assert scaling.inputs(x).isfinite().all()
 
 
-def test_no_scaling_changes_nothing():
-    x, y = (part.astype(np.float32).astype(np.float64) for part in some_rows())
-    rows = Scaling.none(3, 2).rows(x, y)
-    np.testing.assert_array_equal(rows.x, x)
-    np.testing.assert_array_equal(rows.y, y)
-
-
 def test_precision_and_density_in_the_units_of_y():
     """E18 and E19, by the density of the same draws in both units."""
     rng = torch.Generator().manual_seed(0)

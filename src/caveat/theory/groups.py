@@ -159,7 +159,7 @@ def _fed_in_chain(model: nn.Module) -> dict[Tensor, float | None]:
     """p of the input of each weight layer of a chain; None if it is not clear."""
     fed: dict[Tensor, float | None] = {}
     keep: float | None = 1.0
-    for module in _in_order(model):
+    for module in in_order(model):
         own = {module.weight: keep} if isinstance(module, _WEIGHTS) else None
         if (carried := _noise_of(module)) is not None:
             own = _behind(module, carried, keep)
@@ -209,11 +209,11 @@ def _require_decays(model: nn.Module) -> None:
         raise ParameterError(_NO_DECAY.format(names=", ".join(names)))
 
 
-def _in_order(module: nn.Module) -> Iterator[nn.Module]:
+def in_order(module: nn.Module) -> Iterator[nn.Module]:
     """The modules of a chain as they are called; what is no chain, as a whole."""
     if isinstance(module, nn.Sequential) and _runs_in_order(module):
         for child in module:
-            yield from _in_order(child)
+            yield from in_order(child)
     else:
         yield module
 

@@ -37,16 +37,6 @@ class Scaling:
         """That of rows x (rows, inputs) and y (rows, targets)."""
         return cls(x.mean(0), _spread(x), y.mean(0), _spread(y))
 
-    @classmethod
-    def none(cls, n_inputs: int, n_targets: int) -> Self:
-        """That which changes nothing."""
-        return cls(
-            np.zeros(n_inputs),
-            np.ones(n_inputs),
-            np.zeros(n_targets),
-            np.ones(n_targets),
-        )
-
     def inputs(self, x: Array) -> Tensor:
         """x in standard units, float32."""
         return torch.from_numpy(((x - self.x_mean) / self.x_sd).astype(np.float32))

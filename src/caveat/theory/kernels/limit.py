@@ -9,7 +9,7 @@ from torch import nn
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError, ShapeError, UnsupportedModelError
-from caveat.theory.groups import _in_order
+from caveat.theory.groups import in_order
 from caveat.theory.kernels.base import Nonlinearity
 from caveat.theory.kernels.covariances import Array
 from caveat.theory.kernels.naming import (
@@ -116,7 +116,7 @@ def _read(
     """The linear layers of a chain, in order."""
     layers: list[_Dense] = []
     keep, width = 1.0, None
-    for module in _in_order(model):
+    for module in in_order(model):
         if isinstance(module, nn.Linear):
             _fits(module, width)
             layers.append(_Dense(module.bias is not None, keep))
