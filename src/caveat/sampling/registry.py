@@ -12,6 +12,7 @@ from typing import Any
 from torch import nn
 
 from caveat.errors import InputTypeError
+from caveat.noise import ConcreteNoise
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,17 @@ class RandomModule:
     switch: Callable[[Any], None]
 
 
-_registered: dict[type[nn.Module], RandomModule] = {}
-
-
 def _set_training(module: nn.Module) -> None:
     module.training = True
+
+
+def _learned_rate(module: ConcreteNoise) -> float:
+    return module.drop_rate.item()
+
+
+_registered: dict[type[nn.Module], RandomModule] = {
+    ConcreteNoise: RandomModule("concrete dropout", _learned_rate, _set_training)
+}
 
 
 def register_noise(
