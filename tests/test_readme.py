@@ -19,6 +19,12 @@ def net(outputs: int) -> nn.Module:
     return nn.Sequential(nn.Linear(4, 9), nn.Dropout(0.1), nn.Linear(9, outputs))
 
 
+def confident(rows: int) -> caveat.CategoricalPredictive:
+    """Two classes in turn, known for sure."""
+    logits = 8.0 * torch.eye(2).repeat(rows, 1)[:rows]
+    return caveat.CategoricalPredictive.from_logits(logits.expand(3, rows, 2))
+
+
 def given(code: str) -> dict[str, object]:
     """What a block takes for granted."""
     return {
@@ -32,6 +38,9 @@ def given(code: str) -> dict[str, object]:
         "y": np.linspace(0, 1, 12) if "X" in code else torch.randn(5, 1),
         "X_new": np.zeros((3, 2)),
         "y_new": np.zeros(3),
+        "held_out": confident(400),
+        "labels": torch.arange(400) % 2,
+        "predictive": confident(5),
     }
 
 
@@ -47,4 +56,4 @@ def test_the_zoo_has_the_size_that_is_claimed():
 
 
 def test_every_block_was_found():
-    assert len(BLOCKS) == 7
+    assert len(BLOCKS) == 8

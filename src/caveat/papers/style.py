@@ -1,13 +1,16 @@
 """The look of all figures: legible in black and white, at the width of a column."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from contextlib import _GeneratorContextManager
 
 WIDTH = 5.4  # inches; letters of 8 points stay legible when printed at 3.4
 HALF_SDS = (0.5, 1.0, 1.5, 2.0)  # the shades of paper 001, figs 2 and 3
@@ -39,7 +42,7 @@ _STYLE: Mapping[str, Any] = {
 }
 
 
-def house_style() -> Any:
+def house_style() -> "_GeneratorContextManager[None]":
     """The settings of matplotlib in which a figure is drawn.
 
     Returns
