@@ -56,7 +56,18 @@ _ESTIMATORS = frozenset(
         "dropout_path",
     }
 )
-_PARTS = frozenset({"data", "estimators", "evaluation", "maxent", "theory", "training"})
+_PARTS = frozenset(
+    {
+        "data",
+        "decisions",
+        "estimators",
+        "evaluation",
+        "maxent",
+        "rl",
+        "theory",
+        "training",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

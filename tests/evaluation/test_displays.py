@@ -1,6 +1,5 @@
 """Displays compute the right things and draw them where they are told to."""
 
-import doctest
 from collections.abc import Iterator
 
 import matplotlib as mpl
@@ -11,7 +10,7 @@ import torch
 from matplotlib.figure import Figure
 
 from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
-from caveat.evaluation import PredictiveDisplay, SoftmaxScatterDisplay, displays
+from caveat.evaluation import PredictiveDisplay, SoftmaxScatterDisplay
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -125,7 +124,3 @@ def test_scatter_needs_the_draws(logits: torch.Tensor) -> None:
     accumulator.add(logits)
     with pytest.raises(DrawsNotKeptError):
         SoftmaxScatterDisplay.from_predictive(accumulator.result())
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(displays).failed == 0

@@ -1,5 +1,64 @@
 """How good predictions are, in numbers and in figures."""
 
+from caveat.evaluation.calibration import (
+    Calibration,
+    PrecisionCalibration,
+    TemperatureCalibration,
+    calibrate,
+)
+from caveat.evaluation.calibration_displays import CoverageDisplay, ReliabilityDisplay
 from caveat.evaluation.displays import PredictiveDisplay, SoftmaxScatterDisplay
+from caveat.evaluation.estimates import Estimate
+from caveat.evaluation.intervals import CoverageCurve, coverage, probability_transform
+from caveat.evaluation.losses import absolute_error, misclassified, off_by_more_than
+from caveat.evaluation.metrics import (
+    accuracy,
+    brier,
+    log_likelihood,
+    rmse,
+    sharpness,
+)
+from caveat.evaluation.ood import auroc, error_auroc, ood_auroc
+from caveat.evaluation.ranked import crps
+from caveat.evaluation.reliability import ReliabilityCurve, ece
+from caveat.evaluation.report import Evaluation, Metric, evaluate
+from caveat.evaluation.scores import score_of
+from caveat.evaluation.selective import RiskCoverage, aurc
+from caveat.evaluation.selective_displays import RetentionDisplay, RiskCoverageDisplay
 
-__all__ = ["PredictiveDisplay", "SoftmaxScatterDisplay"]
+__all__ = [
+    "evaluate",
+    "Evaluation",
+    "Metric",
+    "Estimate",
+    "accuracy",
+    "log_likelihood",
+    "brier",
+    "ece",
+    "rmse",
+    "crps",
+    "coverage",
+    "sharpness",
+    "probability_transform",
+    "aurc",
+    "auroc",
+    "error_auroc",
+    "ood_auroc",
+    "score_of",
+    "misclassified",
+    "absolute_error",
+    "off_by_more_than",
+    "ReliabilityCurve",
+    "CoverageCurve",
+    "RiskCoverage",
+    "calibrate",
+    "Calibration",
+    "PrecisionCalibration",
+    "TemperatureCalibration",
+    "ReliabilityDisplay",
+    "CoverageDisplay",
+    "RiskCoverageDisplay",
+    "RetentionDisplay",
+    "PredictiveDisplay",
+    "SoftmaxScatterDisplay",
+]

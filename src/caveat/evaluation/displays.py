@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -12,12 +11,10 @@ from matplotlib.figure import Figure, SubFigure
 from numpy.typing import ArrayLike, NDArray
 
 from caveat.errors import ParameterError, ShapeError
+from caveat.evaluation.axes import BLUE, COLOURS, axes_of
 from caveat.predictive import CategoricalPredictive, GaussianPredictive
 
 HALF_SDS = (0.5, 1.0, 1.5, 2.0)  # the shades of paper 001, figs 2 and 3
-BLUE = "#1f4fd8"
-# Okabe and Ito's colours, which the colour-blind can tell apart
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 Array = NDArray[np.float64]
 
@@ -122,7 +119,7 @@ class PredictiveDisplay:
         PredictiveDisplay
             Itself, with ``ax_`` and ``figure_``.
         """
-        self.ax_, self.figure_ = _axes(ax)
+        self.ax_, self.figure_ = axes_of(ax)
         for number, width in enumerate(reversed(HALF_SDS)):
             low, high = self.mean - width * self.std, self.mean + width * self.std
             shade = "±2 sd, a shade per half sd" if number == 0 and label else None
@@ -231,7 +228,7 @@ class SoftmaxScatterDisplay:
         SoftmaxScatterDisplay
             Itself, with ``ax_`` and ``figure_``.
         """
-        self.ax_, self.figure_ = _axes(ax)
+        self.ax_, self.figure_ = axes_of(ax)
         shown = self.logits if inputs else self.probs  # shape: (draws, rows, classes)
         n_draws, n_rows, n_classes = shown.shape
         lane = 0.8 / n_classes  # each class beside the others within its row
@@ -244,12 +241,6 @@ class SoftmaxScatterDisplay:
             y = shown[:, :, number]
             self.ax_.scatter(x, y, color=color, label=f"class {name}", **style)
         return self
-
-
-def _axes(ax: Axes | None) -> tuple[Axes, Figure | SubFigure]:
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-    return ax, ax.figure
 
 
 def _one_output(values: torch.Tensor) -> Array:

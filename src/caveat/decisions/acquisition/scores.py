@@ -1,0 +1,93 @@
+"""What a label of one row is worth: the usual acquisition functions.
+
+Each takes a predictive and returns one number per row, higher is better to label.
+
+.. [Houlsby2011] N. Houlsby, F. Huszár, Z. Ghahramani, M. Lengyel. Bayesian active
+   learning for classification and preference learning. arXiv 1112.5745, 2011.
+.. [Gal2017] Y. Gal, R. Islam, Z. Ghahramani. Deep Bayesian active learning with image
+   data. ICML 2017.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caveat.decisions.scores import checked_scores, score_of
+from caveat.errors import InputTypeError
+from caveat.predictive import CategoricalPredictive, Predictive
+
+Array = NDArray[np.float64]
+
+
+def bald(predictive: CategoricalPredictive) -> Array:
+    """What the label would tell about the weights [Houlsby2011]_ (ledger E10).
+
+    Parameters
+    ----------
+    predictive : CategoricalPredictive
+        Of the candidates.
+
+    Returns
+    -------
+    array, shape (rows,)
+        Mutual information in nats: large where draws are sure but disagree.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from caveat.predictive import CategoricalPredictive
+    >>> agree, differ = [3.0, 0.0], [0.0, 3.0]
+    >>> logits = torch.tensor([[agree, agree], [agree, differ]])  # 2 draws, 2 rows
+    >>> bald(CategoricalPredictive.from_logits(logits)).round(2)
+    array([0. , 0.5])
+    """
+    return score_of(predictive, "mutual_information")
+
+
+def entropy(predictive: CategoricalPredictive) -> Array:
+    """All uncertainty about the label, in nats (ledger E8)."""
+    return score_of(predictive, "entropy")
+
+
+def variation_ratio(predictive: CategoricalPredictive) -> Array:
+    """Share of sampled labels that are not the most frequent one (ledger E11)."""
+    return score_of(predictive, "variation_ratio")
+
+
+def least_confidence(predictive: CategoricalPredictive) -> Array:
+    """One minus the probability of the most probable class."""
+    return score_of(predictive, "least_confidence")
+
+
+def predictive_variance(predictive: Predictive) -> Array:
+    """Variance of a new observation, summed over the outputs of a row (ledger E2).
+
+    Parameters
+    ----------
+    predictive : Predictive
+        Of a regression.
+
+    Returns
+    -------
+    array, shape (rows,)
+        The noise is part of it. It matters only if it differs between rows; then
+        :func:`epistemic_variance`, which leaves it out, asks for what can be learned.
+    """
+    return _summed("variance", predictive)
+
+
+def epistemic_variance(predictive: Predictive) -> Array:
+    """Variance of the draws, without the noise, summed over the outputs of a row."""
+    return _summed("epistemic_variance", predictive)
+
+
+def _summed(name: str, predictive: Any) -> Array:
+    values = getattr(predictive, name, None)
+    if not isinstance(predictive, Predictive) or values is None:
+        raise InputTypeError(
+            f"{name} is for regressions. Got {type(predictive).__name__}; for a "
+            f"classification take bald, entropy, variation_ratio or least_confidence."
+        )
+    total = values.double().reshape(len(predictive), -1).sum(1)
+    return checked_scores(f"The {name}", total, len(predictive))

@@ -1,0 +1,67 @@
+"""What a cascade answers, and which stage did."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caveat.errors import InputTypeError
+from caveat.predictive import CategoricalPredictive, Predictive
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """The answers of one model: row numbers, and the predictive of these rows."""
+
+    rows: Rows
+    predictive: Predictive
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CascadeAnswer:
+    """The answers of all stages to a batch of rows.
+
+    Attributes
+    ----------
+    stage : array of int, shape (rows,)
+        The number of the stage that answered.
+    parts : tuple of Part
+        Of the models that ran, in order; a part may have no rows.
+    n_run : tuple of int
+        On how many rows each stage ran.
+    for_person : array of int
+        Rows that wait for the person.
+    """
+
+    stage: Rows
+    parts: tuple[Part, ...]
+    n_run: tuple[int, ...]
+    for_person: Rows
+
+    def __len__(self) -> int:
+        return len(self.stage)
+
+    @property
+    def label(self) -> Rows:
+        """The most probable class of each row; -1 where the person is to say."""
+        found = np.full(len(self), -1, dtype=np.int64)
+        for rows, predictive in self.parts:
+            if not isinstance(predictive, CategoricalPredictive):
+                raise InputTypeError("label is for classifications; ask for mean.")
+            found[rows] = predictive.label.numpy(force=True)
+        return found
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each row, (rows, *event); NaN where the person is to say."""
+        first: Any = self.parts[0].predictive
+        if isinstance(first, CategoricalPredictive):
+            raise InputTypeError("mean is for regressions; ask for label.")
+        found = np.full((len(self), *first.mean.shape[1:]), np.nan)
+        for rows, predictive in self.parts:
+            found[rows] = predictive.mean.numpy(force=True)  # type: ignore[attr-defined]
+        return found

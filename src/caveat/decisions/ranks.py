@@ -1,0 +1,35 @@
+"""The rank among known rows that a new row, drawn alike, keeps with a probability."""
+
+import math
+
+
+def covering_rank(n_rows: int, level: float) -> int:
+    """The least k such that a new score is at most s_(k) with probability ``level``.
+
+    Of n + 1 scores drawn alike, each is equally probable to be the last of which the
+    rank is asked, so that Pr(new <= s_(k)) >= k / (n + 1) (ledger E113).
+
+    Parameters
+    ----------
+    n_rows : int
+        n, the known scores.
+    level : float
+        In (0, 1].
+
+    Returns
+    -------
+    int
+        Above ``n_rows`` if they are too few to tell.
+
+    Examples
+    --------
+    >>> covering_rank(99, 0.9), covering_rank(5, 0.9)
+    (90, 6)
+    """
+    # E113: k = ceil((n + 1) level), not disturbed by the rounding of 10 times 0.9
+    return math.ceil(round((n_rows + 1) * level, 9))
+
+
+def least_rows(level: float) -> int:
+    """The least number of rows for which there is a rank that covers ``level``."""
+    return math.ceil(round(level / (1.0 - level), 9))

@@ -1,0 +1,115 @@
+"""Observations as a predictive needs them: a tensor of its shape and type."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from caveat import _validation
+from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.predictive import CategoricalPredictive, GaussianPredictive, Predictive
+from caveat.predictive.student import StudentLike
+
+Regression: TypeAlias = GaussianPredictive | StudentLike
+
+
+def observed_values(predictive: Regression, y: Any) -> Tensor:
+    """Observations of a regression, in the shape and type of its mean.
+
+    Parameters
+    ----------
+    predictive : GaussianPredictive or a Student-t one
+        With at least one row.
+    y : array or Tensor, shape (rows,) or that of the mean
+        A trailing axis of size 1 may be there or not; nothing else is broadcast.
+
+    Returns
+    -------
+    Tensor, of the shape of the mean
+    """
+    like = regression_of(predictive).mean
+    values = _real_tensor(y).to(like.dtype)
+    if values.shape != like.shape and _is_column(values.shape, like.shape):
+        values = values.reshape(like.shape)
+    return _validation.target(values, like)
+
+
+def observed_labels(predictive: CategoricalPredictive, y: Any) -> Tensor:
+    """Observed classes of a classification, as class numbers.
+
+    Parameters
+    ----------
+    predictive : CategoricalPredictive
+        With at least one row.
+    y : array or Tensor of integers, shape (rows, *extra)
+        Class numbers from 0.
+
+    Returns
+    -------
+    Tensor of int64, shape (rows, *extra)
+    """
+    _classification(predictive)
+    labels = y if isinstance(y, Tensor) else torch.as_tensor(np.asarray(y))
+    shape, n_classes = predictive.probs.shape[:-1], predictive.probs.shape[-1]
+    found = _validation.class_labels(labels, shape, n_classes)
+    return found.to(predictive.probs.device)
+
+
+def one_output(predictive: Regression, y: Any) -> Tensor:
+    """Observations of a regression with a single output; shape (rows,)."""
+    values = observed_values(predictive, y)
+    if values.numel() != len(values):
+        raise ShapeError(
+            f"The predictive must have one output per row. Got outputs of shape "
+            f"{tuple(values.shape[1:])}; make one predictive for each output."
+        )
+    return values.reshape(-1)
+
+
+def regression_of(predictive: Predictive) -> Regression:
+    """The predictive, if it is one of a regression with at least one row."""
+    if not isinstance(predictive, GaussianPredictive | StudentLike):
+        raise InputTypeError(
+            f"This is for regression, a GaussianPredictive or a Student-t one. "
+            f"Got {type(predictive).__name__}."
+        )
+    _some_rows(predictive)
+    return predictive
+
+
+def _classification(predictive: Predictive) -> None:
+    if not isinstance(predictive, CategoricalPredictive):
+        raise InputTypeError(
+            f"This is for classification, a CategoricalPredictive. "
+            f"Got {type(predictive).__name__}."
+        )
+    _some_rows(predictive)
+
+
+def _some_rows(predictive: Predictive) -> None:
+    if len(predictive) == 0:
+        raise ParameterError(
+            "There must be at least one row to judge a predictive by. Got none."
+        )
+
+
+def _real_tensor(y: Any) -> Tensor:
+    if isinstance(y, Tensor):
+        tensor = y.detach()
+    else:
+        try:
+            tensor = torch.as_tensor(np.asarray(y, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(
+                f"y must be real numbers. Got {type(y).__name__}."
+            ) from error
+    if tensor.is_complex() or tensor.dtype == torch.bool:
+        raise InputTypeError(f"y must be real numbers. Got dtype {tensor.dtype}.")
+    return tensor
+
+
+def _is_column(shape: torch.Size, expected: torch.Size) -> bool:
+    """Whether the shapes differ by a last axis of size 1 only."""
+    short, long = sorted((tuple(shape), tuple(expected)), key=len)
+    return long == (*short, 1)

@@ -1,0 +1,55 @@
+"""docs/deciding.md, examples/defer.py and examples/conformal.py run as they stand."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(name: str, picture: Path) -> str:
+    """What an example prints in its quick form, without a warning."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            ROOT / "examples" / f"{name}.py",
+            picture,
+            "--quick",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert picture.stat().st_size > 10_000
+    return done.stdout
+
+
+def test_deferring_and_conformal_sections_run():
+    text = (ROOT / "docs" / "deciding.md").read_text()
+    ours = text[text.index("## Deferring") :]
+    blocks = re.findall(r"```python\n(.*?)```", ours, flags=re.DOTALL)[:2]
+    names: dict[str, object] = {"__name__": "page"}
+    exec("\n".join(blocks), names)
+    assert names["policy"].met
+    assert names["plausible"].shape == (697, 10)
+
+
+def test_the_deferral_example_runs(tmp_path):
+    printed = run("defer", tmp_path / "defer.png")
+    assert "At most 2.00% of the accepted rows are wrong" in printed
+    shares = [float(s) for s in re.findall(r"wrong among .* ([\d.]+)%", printed)]
+    everybody, accepted, deferred = shares
+    assert accepted < everybody < deferred
+    assert "Not met: 6905 accepted rows" in printed
+
+
+def test_the_conformal_example_runs(tmp_path):
+    printed = run("conformal", tmp_path / "conformal.png")
+    shares = [float(s) for s in re.findall(r"  ([\d.]+)% +[\d.]+\n", printed)]
+    own, scaled, quantiles = shares
+    assert own < 82 < min(scaled, quantiles)
+    mean = re.search(r"over 10 splits: ([\d.]+)%", printed)
+    assert mean is not None and 86 < float(mean.group(1)) < 95

@@ -1,0 +1,106 @@
+"""The report holds what its parts say, and reads well in every form."""
+
+import io
+
+import pytest
+import torch
+from rich.console import Console
+
+from caveat import evaluation
+from caveat.errors import MissingExtraError, ParameterError, ShapeError
+from caveat.evaluation import evaluate, ranked
+from caveat.predictive import (
+    CategoricalPredictive,
+    GaussianPredictive,
+    StudentPredictive,
+)
+
+
+def test_classification(classifier, labels):
+    found = evaluate(classifier, labels, score="entropy")
+    expected = {
+        "accuracy": evaluation.accuracy(classifier, labels),
+        "log-likelihood": evaluation.log_likelihood(classifier, labels),
+        "Brier score": evaluation.brier(classifier, labels),
+        "ECE": evaluation.ece(classifier, labels),
+        "mean entropy": evaluation.sharpness(classifier),
+        "AURC": evaluation.aurc(classifier, labels, score="entropy"),
+        "AUROC of errors": evaluation.error_auroc(classifier, labels, score="entropy"),
+    }
+    assert {name: found[name] for name in found} == expected
+    assert "ECE of right probabilities" in found.notes[0]
+
+
+def test_regression(regression, outcomes):
+    found = evaluate(regression, outcomes)
+    assert list(found) == [
+        "RMSE",
+        "log-likelihood",
+        "CRPS",
+        "coverage of 50% intervals",
+        "coverage of 90% intervals",
+        "coverage of 95% intervals",
+        "width of 90% intervals",
+        "AURC of the absolute error",
+    ]
+    assert found["CRPS"] == evaluation.crps(regression, outcomes)
+    assert found.metrics["coverage of 90% intervals"].best == "0.9"
+    assert found.notes == ()
+
+
+def test_student():
+    predictive = StudentPredictive.of(
+        torch.zeros(9), torch.ones(9), noise_scale=1.0, df=5.0
+    )
+    found = evaluate(predictive, torch.linspace(-1, 1, 9))
+    assert found["coverage of 95% intervals"].value == 1.0
+
+
+def test_several_outputs_have_no_order_of_rows():
+    predictive = GaussianPredictive.from_draws(torch.randn(30, 9, 2), precision=1.0)
+    found = evaluate(predictive, torch.zeros(9, 2))
+    assert "AURC of the absolute error" not in found
+    logits = torch.randn(3, 9, 2, 4)
+    several = CategoricalPredictive.from_logits(logits)
+    assert "AURC" not in evaluate(several, torch.zeros(9, 2, dtype=torch.int64))
+
+
+def test_what_cannot_be_measured_is_said(classifier, regression, outcomes, monkeypatch):
+    perfect = evaluate(classifier, classifier.label)
+    assert "AUROC of errors" not in perfect
+    assert "0 of 400 rows are wrong" in perfect.notes[-1]
+
+    def absent(name: str, *, extra: str) -> object:
+        raise MissingExtraError(f"pip install 'caveat[{extra}]'")
+
+    monkeypatch.setattr(ranked, "require", absent)
+    assert "caveat[metrics]" in evaluate(regression, outcomes).notes[0]
+
+
+def test_as_text_and_markdown_and_rich(classifier, labels):
+    found = evaluate(classifier, labels)
+    value = f"{found['accuracy'].value:.3f}"
+    lines = str(found).splitlines()
+    assert lines[0] == "CategoricalPredictive: 400 rows"
+    assert lines[2].split()[:2] == ["accuracy", value]
+    markdown = found.to_markdown()
+    assert f"| accuracy | {value} | 0.0" in markdown
+    assert markdown.count("\n|") == 1 + len(found)
+    console = Console(record=True, width=100, file=io.StringIO())
+    console.print(found)
+    assert value in console.export_text()
+    assert repr(found) == str(found)
+    assert found._repr_markdown_().startswith("**CategoricalPredictive")
+
+
+def test_it_is_a_value(classifier, labels):
+    found = evaluate(classifier, labels)
+    with pytest.raises(TypeError):
+        found.metrics["accuracy"] = None
+    with pytest.raises(ParameterError, match=r"no metric 'Accuracy' here.*'accuracy'"):
+        found["Accuracy"]
+
+
+def test_bad_observations(classifier):
+    with pytest.raises(ShapeError, match="400"):
+        evaluate(classifier, [0])

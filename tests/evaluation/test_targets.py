@@ -1,0 +1,67 @@
+"""Observations come in any container, in the shape of the predictive, or not at all."""
+
+import numpy as np
+import pytest
+import torch
+
+from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.evaluation.targets import observed_labels, observed_values, one_output
+from caveat.predictive import GaussianPredictive
+
+
+@pytest.mark.parametrize("shape", [(300,), (300, 1)])
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor, list])
+def test_a_last_axis_of_one_may_be_missing(regression, shape, kind):
+    y = kind(np.arange(300.0).reshape(shape))
+    found = observed_values(regression, y)
+    assert found.shape == (300, 1) and found.dtype == torch.float64
+    np.testing.assert_array_equal(found[:, 0], np.arange(300))
+
+
+def test_whole_numbers_are_observations(regression):
+    assert observed_values(regression, list(range(300))).dtype == torch.float64
+
+
+def test_nothing_else_is_broadcast(regression):
+    for shape in [(1, 300), (300, 2), (299,), ()]:
+        with pytest.raises(ShapeError, match=r"\(300, 1\)"):
+            observed_values(regression, np.zeros(shape))
+
+
+def test_bad_observations(regression):
+    with pytest.raises(ParameterError, match="finite"):
+        observed_values(regression, np.full(300, np.nan))
+    with pytest.raises(InputTypeError, match="real numbers"):
+        observed_values(regression, ["a"] * 300)
+    with pytest.raises(InputTypeError, match="real numbers"):
+        observed_values(regression, torch.zeros(300, dtype=torch.bool))
+
+
+def test_labels_are_class_numbers(classifier):
+    assert observed_labels(classifier, [1] * 400).dtype == torch.int64
+    with pytest.raises(InputTypeError, match="integer"):
+        observed_labels(classifier, np.zeros(400))
+    with pytest.raises(ParameterError, match="0 to 3"):
+        observed_labels(classifier, [4] * 400)
+    with pytest.raises(ShapeError, match="400"):
+        observed_labels(classifier, [0] * 3)
+
+
+def test_the_kind_of_predictive(classifier, regression):
+    with pytest.raises(InputTypeError, match=r"regression.*CategoricalPredictive"):
+        observed_values(classifier, [0] * 400)
+    with pytest.raises(InputTypeError, match=r"classification.*GaussianPredictive"):
+        observed_labels(regression, [0] * 300)
+
+
+def test_no_rows(classifier, regression):
+    with pytest.raises(ParameterError, match="at least one row"):
+        observed_values(regression[:0], [])
+    with pytest.raises(ParameterError, match="at least one row"):
+        observed_labels(classifier[:0], [])
+
+
+def test_one_output():
+    predictive = GaussianPredictive.from_draws(torch.zeros(1, 3, 2), precision=1.0)
+    with pytest.raises(ShapeError, match=r"one output per row.*\(2,\)"):
+        one_output(predictive, torch.zeros(3, 2))
