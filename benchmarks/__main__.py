@@ -4,14 +4,24 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import (
+    bench_eyes,
     bench_linear,
     bench_memory,
+    bench_moments,
     bench_peers,
     bench_sampling,
     bench_training,
 )
 
-ALL = (bench_sampling, bench_memory, bench_training, bench_linear, bench_peers)
+ALL = (
+    bench_sampling,
+    bench_memory,
+    bench_moments,
+    bench_training,
+    bench_linear,
+    bench_eyes,
+    bench_peers,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -505,3 +505,23 @@ def test_levels_of_the_wrong_kind():
             predictive.quantile(q)
     with pytest.raises(ParameterError, match="level must lie strictly"):
         predictive.interval(95)
+
+
+def test_moments_beside_the_draws():
+    """Better moments change mean and variance, not density and quantiles."""
+    draws, y = torch.randn(30, 4, 2).double(), torch.randn(4, 2).double()
+    plain = GaussianPredictive.from_draws(draws, precision=2.0)
+    mean, variance = torch.zeros(4, 2).double(), torch.ones(4, 2).double()
+    joint = torch.eye(2).double().expand(4, 2, 2)
+    found = plain.with_moments(
+        mean, variance, method="exact", mean_error=0.1 * variance, covariance=joint
+    )
+    assert plain.method == "sampled"
+    assert not plain.exact
+    assert found.exact
+    assert torch.equal(found.variance, variance + 0.5)
+    assert torch.equal(found.covariance, 1.5 * joint)
+    assert torch.equal(found.log_prob(y), plain.log_prob(y))
+    assert torch.equal(found.quantile(0.2), plain.quantile(0.2))
+    assert torch.equal(found.rescale(-3.0).mean_error, 0.1 * variance * 3.0)
+    assert "30 draws (kept), exact moments" in repr(found)

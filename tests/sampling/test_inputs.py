@@ -1,6 +1,7 @@
 """Kinds of input, batching, picked outputs, tolerance, dtypes and devices."""
 
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -25,8 +26,8 @@ def net(outputs: int = 2) -> nn.Module:
         return nn.Sequential(*layers).eval()
 
 
-def sampler(outputs: int = 2) -> MCDropout:
-    return MCDropout(net(outputs), seed=SEED)
+def sampler(outputs: int = 2, analytic: bool | None = None) -> MCDropout:
+    return MCDropout(net(outputs), seed=SEED, analytic=analytic)
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_output_picks_what_is_read(keep_draws):
 
 
 def test_moments_do_not_need_the_draws():
-    mc = sampler(3)
+    mc = sampler(3, analytic=False)
     kept = mc.regress(X, n_draws=50, precision=2.0)
     not_kept = mc.regress(X, n_draws=50, precision=2.0, keep_draws=False)
     for name in ("mean", "variance", "epistemic_variance", "covariance", "mean_error"):
@@ -181,7 +182,7 @@ def test_predictives_are_those_of_the_draws():
 
 @pytest.mark.parametrize("keep_draws", [True, False])
 def test_tolerance_is_reached(keep_draws):
-    found = sampler().regress(
+    found = sampler(analytic=False).regress(
         X, precision=1000.0, tolerance=0.05, max_draws=20_000, keep_draws=keep_draws
     )
     assert (found.mean_error <= 0.05 * found.std).all()
@@ -189,17 +190,16 @@ def test_tolerance_is_reached(keep_draws):
 
 
 def test_smaller_tolerance_takes_more_draws():
-    counts = [
-        sampler().regress(X, precision=1000.0, tolerance=t, max_draws=20_000).n_draws
-        for t in (0.2, 0.05)
-    ]
+    ask = partial(sampler(analytic=False).regress, X, precision=1000.0)
+    counts = [ask(tolerance=t, max_draws=20_000).n_draws for t in (0.2, 0.05)]
     assert counts[0] < counts[1]
 
 
 def test_tolerance_respects_its_cap():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CaveatWarning)  # it may say that it stopped
-        found = sampler().regress(X, precision=1e6, tolerance=1e-4, max_draws=64)
+        plain = sampler(analytic=False)
+        found = plain.regress(X, precision=1e6, tolerance=1e-4, max_draws=64)
     assert found.n_draws == 64
 
 

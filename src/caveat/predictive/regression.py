@@ -21,6 +21,8 @@ from caveat.predictive.moments import Moments, finite_moments, flat_event, worki
 
 JOINT_LIMIT = 64  # outputs for which a covariance is gathered without the draws
 
+SAMPLED, EXACT = "sampled", "exact"  # how mean and variance were found
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +44,10 @@ class GaussianPredictive(Predictive):
     precision : Tensor, shape (batch, *event)
         tau, the inverse variance of the observation noise; if each draw has its own,
         the inverse of their mean variance.
+    method : str
+        How mean, variance and covariance were found: ``"sampled"``, from the draws;
+        or in closed form, and then how (see :meth:`with_moments`). Density, quantiles
+        and intervals always come from the draws.
 
     Examples
     --------
@@ -64,6 +70,8 @@ class GaussianPredictive(Predictive):
     _draws: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
     _joint: Tensor | None = None  # shape: (batch, D, D), epistemic
     _draw_precision: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
+    method: str = SAMPLED
+    _mean_error: Tensor | None = None  # if it is not that of the draws
 
     @classmethod
     def from_draws(cls, draws: Tensor, *, precision: Any) -> Self:
@@ -165,8 +173,18 @@ class GaussianPredictive(Predictive):
         return self.variance.sqrt()
 
     @property
+    def exact(self) -> bool:
+        """Whether mean, variance and covariance are exact over the noise."""
+        return self.method == EXACT
+
+    @property
     def mean_error(self) -> Tensor:
-        """Monte Carlo standard error of ``mean`` (ledger E4); infinite for T = 1."""
+        """Monte Carlo standard error of ``mean`` (ledger E4); infinite for T = 1.
+
+        It is 0 if the mean comes from no draws.
+        """
+        if self._mean_error is not None:
+            return self._mean_error
         return Moments(
             self.n_draws, self.mean, self.epistemic_variance * self.n_draws
         ).mean_error
@@ -192,6 +210,54 @@ class GaussianPredictive(Predictive):
         """tau of each draw, shape (draws, batch, *event); of all, if they share it."""
         draws = self._need_draws("draw_precision")
         return self._mixture_precision.expand(draws.shape)
+
+    def with_moments(
+        self,
+        mean: Tensor,
+        variance: Tensor,
+        *,
+        method: str,
+        mean_error: Tensor,
+        covariance: Tensor | None = None,
+    ) -> Self:
+        """The same draws beside a mean and a variance found in a better way.
+
+        Density, quantiles and intervals stay those of the draws.
+
+        Parameters
+        ----------
+        mean, variance : Tensor, shape (batch, *event)
+            Of the output of the model over its noise; without observation noise.
+        method : str
+            How they were found, in a few words for ``repr``; ``"exact"`` if they are.
+        mean_error : Tensor, shape (batch, *event)
+            Monte Carlo standard error of ``mean``.
+        covariance : Tensor, shape (batch, D, D), optional
+            Of the flattened event; without it, that of the draws is given.
+
+        Returns
+        -------
+        GaussianPredictive
+            Which shares the draws of this one.
+
+        Examples
+        --------
+        >>> import torch
+        >>> drawn = GaussianPredictive.from_draws(torch.eye(2), precision=1.0)
+        >>> zero, one = torch.zeros(2), torch.ones(2)
+        >>> drawn.with_moments(zero, one, method="exact", mean_error=zero)
+        GaussianPredictive: 2 rows of outputs (), 2 draws (kept), exact moments
+          mean  0 (median), 0 to 0
+          std   1.41 (median), 1.41 to 1.41
+        """
+        return replace(
+            self,
+            mean=mean.to(self.mean),
+            epistemic_variance=variance.to(self.mean),
+            method=method,
+            _mean_error=mean_error.to(self.mean),
+            _joint=self._joint if covariance is None else covariance.to(self.mean),
+        )
 
     def with_precision(self, precision: Any) -> Self:
         """The same draws with another observation noise.
@@ -259,6 +325,7 @@ class GaussianPredictive(Predictive):
             _draws=None if self._draws is None else self._draws * a + b,
             _joint=_times(self._joint, _outer(a)),
             _draw_precision=_times(self._draw_precision, a.square().reciprocal()),
+            _mean_error=_times(self._mean_error, a.abs()),
         )
 
     def log_prob(self, y: Tensor) -> Tensor:
@@ -321,10 +388,10 @@ class GaussianPredictive(Predictive):
         return self.precision if own is None else own
 
     def _epistemic_covariance(self) -> Tensor:
-        if self._draws is not None:
-            return JointMoments.of(self._draws).covariance
         if self._joint is not None:
             return self._joint
+        if self._draws is not None and math.prod(self.mean.shape[1:]) > 1:
+            return JointMoments.of(self._draws).covariance
         if math.prod(self.mean.shape[1:]) == 1:
             return self.epistemic_variance.reshape(len(self), 1, 1)
         raise _not_kept(f"The covariance of more than {JOINT_LIMIT} outputs")
@@ -341,7 +408,9 @@ class GaussianPredictive(Predictive):
     def _headline(self) -> str:
         kept = "kept" if self._draws is not None else "not kept"
         rows, draws = count_of(len(self), "row"), count_of(self.n_draws, "draw")
-        return f"{rows} of outputs {tuple(self.mean.shape[1:])}, {draws} ({kept})"
+        draws = f"{draws} ({kept})" if self.n_draws else "no draws"
+        how = "" if self.method == SAMPLED else f", {self.method} moments"
+        return f"{rows} of outputs {tuple(self.mean.shape[1:])}, {draws}{how}"
 
     def _highlights(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "std": self.std}

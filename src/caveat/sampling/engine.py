@@ -85,6 +85,8 @@ class Session:
     ----------
     structure : pytree.TreeSpec
         How the leaves of an output make up what the model returns.
+    tape : Tape or None
+        The noisy part of the recorded pass; None if it cannot be replayed.
     """
 
     def __init__(self, sampler: Sampler, batch: Batch, plan: Plan) -> None:
@@ -96,12 +98,29 @@ class Session:
         output, run = self._run(0, record=True)
         leaves, self.structure = pytree.tree_flatten(output)
         self._leaves = leaves
+        self.tape: Tape | None = None
         self._replay = self._prepare_replay(run)
 
     @property
     def rows_mix(self) -> bool:
         """Whether rows influence each other, so that the batch must stay whole."""
         return self._plan.rows_mix
+
+    @property
+    def seed(self) -> int:
+        """Of all draws."""
+        return self._sampler.seed
+
+    @property
+    def first_leaves(self) -> list[Any]:
+        """The leaves of the recorded pass."""
+        return self._leaves
+
+    def watching(self, tape: Tape) -> "Replay | None":
+        """Draws of the tape of this pass with outputs of its own after the model's."""
+        more = [None] * (len(tape.outputs) - len(self._leaves))
+        replay = Replay(optimised(tape), [*self._leaves, *more])
+        return replay if self._trusts(replay) else None
 
     def outputs(self, draws: range) -> Iterator[list[Any]]:
         """The leaves of the model's output for each draw.
@@ -133,7 +152,7 @@ class Session:
                 output, run = run_pass(model, batch, omega, switches, record=record)
         return output, run
 
-    def _prepare_replay(self, run: Pass) -> "_Replay | None":
+    def _prepare_replay(self, run: Pass) -> "Replay | None":
         switches = self._plan.switches
         if run.recorder.escape or switches.above_autograd or switches.host_generators:
             return None
@@ -146,12 +165,13 @@ class Session:
                 _UNUSED.format(name=type(self._sampler.model).__name__)
             )
         for candidate in (optimised(tape), tape):
-            replay = _Replay(candidate, self._leaves)
+            replay = Replay(candidate, self._leaves)
             if self._trusts(replay):
+                self.tape = tape
                 return replay
         return None
 
-    def _trusts(self, replay: "_Replay") -> bool:
+    def _trusts(self, replay: "Replay") -> bool:
         """Compare a program with the model once; its source stands for its logic."""
         verdicts = self._plan.verdicts
         if replay.source not in verdicts:
@@ -160,8 +180,11 @@ class Session:
         return verdicts[replay.source]
 
 
-class _Replay:
-    """The tape of a pass as a source of draws."""
+class Replay:
+    """The tape of a pass as a source of draws.
+
+    ``leaves`` are those of the recorded pass; None where it has none to compare with.
+    """
 
     def __init__(self, tape: Tape, leaves: list[Any]) -> None:
         self._program = Program(tape)
@@ -187,7 +210,8 @@ class _Replay:
             raise
         except (RuntimeError, TypeError, ValueError, IndexError):
             return False
-        return all(_close(again[i], self._clean[i]) for i in self._noisy)
+        known = [i for i in self._noisy if self._clean[i] is not None]
+        return all(_close(again[i], self._clean[i]) for i in known)
 
 
 def require_sites(model: nn.Module, plan: Plan) -> None:

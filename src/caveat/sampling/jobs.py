@@ -1,6 +1,6 @@
 """What is asked of a model: how many draws, and of which output."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,21 +51,33 @@ class Job:
             return self.n_draws
         return min(_FIRST_ROUND, self.max_draws)
 
-    def satisfied(self, done: int, accumulators: Sequence[Accumulator]) -> bool:
+    def satisfied(self, done: int, errors: Iterator[float]) -> bool:
+        """Whether ``done`` draws are enough, with these relative errors."""
         if self.tolerance is None or done >= self.max_draws:
             return True
-        return all(a.relative_error() <= self.tolerance for a in accumulators)
+        return all(error <= self.tolerance for error in errors)
 
     def picked(self, session: Session, draws: range) -> Iterator[Tensor]:
         """The tensor of interest of each draw."""
         for leaves in session.outputs(draws):
-            output = pytree.tree_unflatten(leaves, session.structure)
-            yield self._pick(output, session)
+            yield self.pick(leaves, session)
 
-    def blocks(self, session: Session, draws: range) -> Iterator[Tensor]:
-        """The same, several draws at a time: (draws, batch, *event)."""
+    def pick(self, leaves: list[Any], session: Session) -> Tensor:
+        """The tensor of interest among the leaves of a draw."""
+        output = pytree.tree_unflatten(leaves, session.structure)
+        return self._pick(output)
+
+    def position(self, session: Session) -> int | None:
+        """Which leaf is of interest; None if it is made of leaves by ``output``."""
+        leaves = session.first_leaves
+        picked = self.pick(leaves, session)
+        return next((i for i, leaf in enumerate(leaves) if leaf is picked), None)
+
+    @staticmethod
+    def blocks(draws: Iterator[Tensor]) -> Iterator[Tensor]:
+        """Several draws at a time: (draws, batch, *event)."""
         block: list[Tensor] = []
-        for tensor in self.picked(session, draws):
+        for tensor in draws:
             block.append(tensor.clone())
             if len(block) * tensor.numel() >= _BLOCK or len(block) == 256:
                 yield torch.stack(block)
@@ -73,7 +85,7 @@ class Job:
         if block:
             yield torch.stack(block)
 
-    def _pick(self, output: Any, session: Session) -> Tensor:
+    def _pick(self, output: Any) -> Tensor:
         tensor = self.output(output) if self.output is not None else find_output(output)
         if not isinstance(tensor, Tensor):
             kind = f"{type(output).__name__}" if self.output is None else "an object"

@@ -3,8 +3,9 @@
 import inspect as python_inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,15 +21,34 @@ from caveat.predictive import (
     GaussianAccumulator,
     GaussianPredictive,
 )
+from caveat.sampling.closed_form.gathering import Gathering
+from caveat.sampling.closed_form.moments import moments_of
+from caveat.sampling.closed_form.readings import (
+    FoundMoments,
+    Reading,
+    Sampled,
+    improved,
+    reading_of,
+)
+from caveat.sampling.closed_form.result import PredictiveMoments
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.inputs import Batch, batches_of, check_model
-from caveat.sampling.jobs import Accumulator, Job, Output
+from caveat.sampling.jobs import Job, Output
 
 _NO_PRECISION = """regress needs precision=tau, the inverse variance of the noise in y
 (paper 001, eq. 12): the predictive variance is 1/tau plus the spread of the draws.
 If the noise has standard deviation s in the units of y, pass precision=1/s**2."""
 
 _MAX_DRAWS = 10_000
+
+
+class _Call(NamedTuple):
+    """What a method was called with: the model's inputs, and how to run them."""
+
+    inputs: tuple[Any, ...]
+    kwinputs: dict[str, Any]
+    batch_size: int | None
+    progress: bool | None
 
 
 @dataclass(frozen=True)
@@ -72,6 +92,10 @@ class MCDropout:
         row has noise of its own.
     batch_dim : int
         The axis of the inputs that holds the rows.
+    analytic : bool, optional
+        Closed forms in :meth:`regress` for networks that end in noise and a linear
+        layer. By default they are used where they are exact, where they cost next to
+        nothing, and with a ``tolerance``. True: wherever possible. False: never.
 
     Examples
     --------
@@ -91,9 +115,11 @@ class MCDropout:
         seed: Seed = None,
         shared: bool = True,
         batch_dim: int = 0,
+        analytic: bool | None = None,
     ) -> None:
         self._sampler = Sampler(check_model(model), as_seed(seed), bool(shared))
         self._axis = check.draw_number(batch_dim)
+        self._analytic = analytic
 
     @property
     def model(self) -> nn.Module:
@@ -146,9 +172,8 @@ class MCDropout:
         n_draws = check.positive_int("n_draws", n_draws)
         parts: list[list[Any]] = []
         structure = None
-        for session, bar in self._sessions(
-            inputs, kwinputs, batch_size, n_draws, progress
-        ):
+        call = _Call(inputs, kwinputs, batch_size, progress)
+        for session, bar in self._sessions(call, n_draws):
             parts.append(_stacked(session, n_draws, bar))
             structure = session.structure
         assert structure is not None
@@ -169,6 +194,10 @@ class MCDropout:
         **kwinputs: Any,
     ) -> GaussianPredictive:
         """The predictive distribution of a regression (paper 001, eqs 10-13).
+
+        If the network ends in noise and a linear layer, mean, variance and covariance
+        may come from closed forms instead of the draws (docs/moments.md); ``method``
+        of the result says so. Density and quantiles always come from the draws.
 
         Parameters
         ----------
@@ -198,19 +227,18 @@ class MCDropout:
             raise ParameterError(_NO_PRECISION)
         tau = check.precision(precision)
         job = Job(n_draws, tolerance, max_draws, keep_draws, "regress", output)
+        call = _Call(inputs, kwinputs, batch_size, progress)
+        read = partial(reading_of, job, analytic=self._analytic)
         if keep_draws and tolerance is None:
-            return GaussianPredictive.from_draws(
-                self._kept(job, inputs, kwinputs, batch_size, progress), precision=tau
-            )
-        parts = self._accumulated(
+            draws, found = self._kept(job, call, read)
+            drawn = GaussianPredictive.from_draws(draws, precision=tau)
+            return improved(drawn, found)
+        gathered = self._accumulated(
             job,
-            lambda: GaussianAccumulator(tau, keep_draws),
-            inputs,
-            kwinputs,
-            batch_size,
-            progress,
+            call,
+            lambda s: Gathering(read(s), GaussianAccumulator(tau, keep_draws), tau),
         )
-        return GaussianPredictive.concatenate([part.result() for part in parts])  # type: ignore[misc]
+        return improved(_result(gathered), [part.found for part in gathered])
 
     def classify(
         self,
@@ -230,29 +258,74 @@ class MCDropout:
         here ``tolerance`` is a fraction of √(p(1-p)) of each class.
         """
         job = Job(n_draws, tolerance, max_draws, keep_draws, "classify", output)
+        call = _Call(inputs, kwinputs, batch_size, progress)
+        read = partial(Sampled, job)
         if keep_draws and tolerance is None:
-            logits = self._kept(job, inputs, kwinputs, batch_size, progress)
+            logits, _ = self._kept(job, call, read)
             return CategoricalPredictive.from_logits(logits, seed=self.seed)
-        parts = self._accumulated(
+        gathered = self._accumulated(
             job,
-            lambda: CategoricalAccumulator(self.seed, keep_draws),
-            inputs,
-            kwinputs,
-            batch_size,
-            progress,
+            call,
+            lambda s: Gathering(read(s), CategoricalAccumulator(self.seed, keep_draws)),
         )
-        return CategoricalPredictive.concatenate([part.result() for part in parts])  # type: ignore[misc]
+        return _result(gathered)
+
+    def moments(
+        self,
+        *inputs: Any,
+        correlated: bool = False,
+        output: Output | None = None,
+        batch_size: int | None = None,
+        **kwinputs: Any,
+    ) -> PredictiveMoments:
+        """Mean and variance of the output over the noise, without sampling.
+
+        Exact if nothing but linear maps follows the noise, as in a network with dropout
+        before its last layer only. Otherwise means and variances are carried from layer
+        to layer, in about the time of two passes: an approximation that takes what
+        enters a non-linearity as Gaussian. ``method`` of the result says which.
+        docs/moments.md tells how large its error is.
+
+        Parameters
+        ----------
+        *inputs, **kwinputs
+            As for :meth:`draws`.
+        correlated : bool
+            Keep the covariances between the units of a layer: exact for networks of
+            linear layers with noise anywhere, and closer for others, but slower (by
+            the width of the layers), and for linear layers only. Without it, units
+            are taken as independent.
+        output : callable, optional
+            Picks the tensor of shape (batch, *event) from what the model returns.
+        batch_size : int, optional
+            Rows to run at a time.
+
+        Returns
+        -------
+        PredictiveMoments
+            With ``.regression(precision)`` for a predictive of observations and
+            ``.class_probs`` for logits.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If the model has a part that no rule covers; the message names it.
+        """
+        job = Job(1, None, 1, False, "moments", output)
+        call = _Call(inputs, kwinputs, batch_size, False)
+        name = type(self.model).__name__
+        parts = [
+            moments_of(job, session, name, correlated=correlated)
+            for session, _ in self._sessions(call, 1)
+        ]
+        return parts[0] if len(parts) == 1 else PredictiveMoments.concatenate(parts)
 
     # ------------------------------------------------------------ private
 
     def _sessions(
-        self,
-        inputs: tuple[Any, ...],
-        kwinputs: dict[str, Any],
-        batch_size: int | None,
-        n_draws: int,
-        progress: bool | None,
+        self, call: _Call, n_draws: int
     ) -> Iterator[tuple[Session, ProgressBar]]:
+        inputs, kwinputs, batch_size, progress = call
         if batch_size is not None:
             batch_size = check.positive_int("batch_size", batch_size)
         batches = batches_of(
@@ -286,56 +359,51 @@ class MCDropout:
             return
 
     def _kept(
-        self,
-        job: Job,
-        inputs: tuple[Any, ...],
-        kwinputs: dict[str, Any],
-        batch_size: int | None,
-        progress: bool | None,
-    ) -> Tensor:
-        """All draws of the picked output in one tensor."""
-        parts = []
-        for session, bar in self._sessions(
-            inputs, kwinputs, batch_size, job.n_draws, progress
-        ):
+        self, job: Job, call: _Call, read: Callable[[Session], Reading]
+    ) -> tuple[Tensor, list[FoundMoments | None]]:
+        """All draws of the picked output in one tensor, and closed forms by batch."""
+        parts, found = [], []
+        for session, bar in self._sessions(call, job.n_draws):
+            reading = read(session)
             kept: Tensor | None = None
-            for number, tensor in enumerate(job.picked(session, range(job.n_draws))):
+            for number, tensor in enumerate(reading.draws(range(job.n_draws))):
                 if kept is None:
                     kept = tensor.new_empty((job.n_draws, *tensor.shape))
                 kept[number].copy_(tensor)
                 bar.advance()
             assert kept is not None
             parts.append(kept)
-        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+            found.append(reading.moments())
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1), found
 
     def _accumulated(
-        self,
-        job: Job,
-        make: Callable[[], Accumulator],
-        inputs: tuple[Any, ...],
-        kwinputs: dict[str, Any],
-        batch_size: int | None,
-        progress: bool | None,
-    ) -> list[Accumulator]:
-        """An accumulator for every batch, all with the same number of draws."""
-        states: list[tuple[Session, Accumulator]] = []
-        keep_sessions = job.tolerance is not None
-        for session, bar in self._sessions(
-            inputs, kwinputs, batch_size, job.n_draws, progress
-        ):
-            accumulator = make()
-            for block in job.blocks(session, range(job.first_round)):
-                accumulator.add(block)
-                bar.advance(len(block))
-            states.append((session if keep_sessions else None, accumulator))  # type: ignore[arg-type]
+        self, job: Job, call: _Call, start: Callable[[Session], Gathering]
+    ) -> list[Gathering]:
+        """Every batch gathered, all with the same number of draws."""
+        gatherings: list[Gathering] = []
+        for session, bar in self._sessions(call, job.n_draws):
+            gathering = start(session)
+            for taken in gathering.take(range(job.first_round)):
+                bar.advance(taken)
+            if job.tolerance is None:
+                gathering.finish()
+            gatherings.append(gathering)
         done = job.first_round
-        while not job.satisfied(done, [a for _, a in states]):
+        while not job.satisfied(done, (g.relative_error() for g in gatherings)):
             more = range(done, min(2 * done, job.max_draws))
-            for session, accumulator in states:
-                for block in job.blocks(session, more):
-                    accumulator.add(block)
+            for gathering in gatherings:
+                for _ in gathering.take(more):
+                    pass
             done = more.stop
-        return [accumulator for _, accumulator in states]
+        for gathering in gatherings:
+            gathering.finish()
+        return gatherings
+
+
+def _result(gathered: Sequence[Gathering]) -> Any:
+    """The predictive of all batches."""
+    parts: list[Any] = [gathering.accumulator.result() for gathering in gathered]
+    return type(parts[0]).concatenate(parts)
 
 
 def _stacked(session: Session, n_draws: int, bar: ProgressBar) -> list[Any]:

@@ -241,5 +241,6 @@ class Pass:
         return Drawn(noise, layout)
 
     def _rule(self, func: OpOverload) -> Any:
+        self.recorder.where = self._stack.path
         rule = self._rules(func)
         return None if rule is None else partial(rule, self)

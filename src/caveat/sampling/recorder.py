@@ -57,12 +57,15 @@ class Recorder(TorchDispatchMode):
     escape : str or None
         How a noisy value reached Python (``item()``, a boolean index, …), after which
         another draw may take another path: then every draw runs the model.
+    where : str
+        Path of the module that is running, noted on the tape.
     """
 
     def __init__(self, rule_for: Callable[[OpOverload], Any], *, record: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tape = Tape()
         self.escape: str | None = None
+        self.where = ""
         self._rule_for = rule_for
         self._active = False
         self._was_active: list[bool] = []
@@ -175,7 +178,8 @@ class Recorder(TorchDispatchMode):
             self._number_result(t) if self._depends(t, inputs) else None
             for t in results
         )
-        self.tape.ops.append(Op(func, refs, keyword_refs, numbers, unpack))
+        op = Op(func, refs, keyword_refs, numbers, unpack, path=self.where)
+        self.tape.ops.append(op)
 
     def _depends(self, tensor: Tensor | None, inputs: set[int]) -> bool:
         """False for a view of a clean input: ``clean.expand_as(noisy)`` is clean."""
@@ -328,7 +332,8 @@ class Recorder(TorchDispatchMode):
             None if t is None or id(t) in ids else self._number_result(t)
             for t in results
         )
-        self.tape.ops.append(Op(func, refs, keyword_refs, numbers, unpack, written))
+        op = Op(func, refs, keyword_refs, numbers, unpack, written, self.where)
+        self.tape.ops.append(op)
 
     # ------------------------------------------------------------ outside storages
 

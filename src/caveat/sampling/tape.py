@@ -49,7 +49,8 @@ class Op:
 
     ``results`` has a number for each tensor that ``func`` returns, None where the
     result is not used (or is a tensor that was written in place). ``unpack`` says
-    that ``func`` returns a sequence. ``writes`` are the values it writes to.
+    that ``func`` returns a sequence. ``writes`` are the values it writes to. ``path``
+    is that of the module that was running.
     """
 
     func: Callable[..., Any]
@@ -58,6 +59,7 @@ class Op:
     results: tuple[int | None, ...]
     unpack: bool = False
     writes: tuple[int, ...] = ()
+    path: str = ""
 
     def reads(self) -> Iterator[int]:
         """Numbers of all values among the arguments."""

@@ -30,4 +30,4 @@ def optimised(tape: Tape) -> Tape:
     return tape
 
 
-__all__ = ["optimised"]
+__all__ = ["optimised", "without_writes"]

@@ -114,7 +114,8 @@ def _functional(op: Op, tape: Tape, renamed: dict[int, int]) -> list[Op]:
     if func is None:
         return [op]
     renamed[original] = tape.new_number(value.shape, value.dtype)
-    return [Op(func, op.args, op.kwargs, (renamed[original],))]
+    new = (renamed[original],)
+    return [Op(func, op.args, op.kwargs, new, path=op.path)]
 
 
 @cache

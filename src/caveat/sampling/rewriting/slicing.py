@@ -86,6 +86,14 @@ def slice_units(tape: Tape) -> None:
         tape.ops = _rebuilt(tape, sliced, before, replaced)
 
 
+def slices_before(tape: Tape, number: int) -> bool:
+    """Whether units of value ``number`` would be left out where it is computed."""
+    uses = Uses(tape)
+    op = uses.only_consumer(number)
+    found = None if op is None else _sliceable(op, tape, uses)
+    return found is not None and found[0] is not None
+
+
 def _mask_and_input(op: Op) -> tuple[int, int]:
     x, mask = op.args
     return x.number, mask.number

@@ -1,0 +1,62 @@
+"""LeNet with 20 and 50 filters and 500 units, and dropout at none to all of its layers.
+
+As in the Caffe files released with paper 001: pixels times 1/256, no non-linearity
+after the convolutions but the pooling, one ReLU. ``lenet`` has no dropout,
+``lenet_dropout`` one after the ReLU, ``lenet_all_dropout`` also one after each
+convolution, before its pooling. Dropping outputs of a layer is dropping inputs of the
+next, so every weight layer but the first has its Bernoulli weights.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+DROP_RATE = 0.5
+DROPOUT = ("none", "end", "everywhere")
+
+
+def make_lenet(dropout: str, generator: torch.Generator) -> nn.Sequential:
+    """The network with its first weights, for images (rows, 1, 28, 28).
+
+    Parameters
+    ----------
+    dropout : str
+        Where: ``"none"``, ``"end"`` or ``"everywhere"``.
+    generator : torch.Generator
+        Of the weights; the same weights whatever the dropout.
+
+    Returns
+    -------
+    nn.Sequential
+        In evaluation mode, channels last in memory.
+    """
+    early = [nn.Dropout(DROP_RATE)] if dropout == "everywhere" else []
+    late = [nn.Dropout(DROP_RATE)] if dropout != "none" else []
+    net = nn.Sequential(
+        nn.Conv2d(1, 20, 5),
+        *early,
+        nn.MaxPool2d(2),
+        nn.Conv2d(20, 50, 5),
+        *early,
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(800, 500),
+        nn.ReLU(),
+        *late,
+        nn.Linear(500, 10),
+    )
+    for layer in net:
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            _fill(layer, generator)
+    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return net.eval()
+
+
+@torch.no_grad()
+def _fill(layer: nn.Conv2d | nn.Linear, generator: torch.Generator) -> None:
+    """Caffe's ``xavier``, uniform with variance 1 / fan-in; biases 0."""
+    limit = math.sqrt(3.0 / layer.weight[0].numel())
+    layer.weight.uniform_(-limit, limit, generator=generator)
+    if layer.bias is not None:
+        layer.bias.zero_()

@@ -1,0 +1,1 @@
+"""What reproductions of series share: nets, Gaussian processes, points, panels."""

@@ -1,0 +1,210 @@
+"""The dropout nets of paper 001 for series, trained as their released files say.
+
+Stochastic gradient descent as in Caffe: momentum 0.9, the rate falling by the ``inv``
+policy, twice the rate for biases, weights uniform of variance 1/fan-in and biases 0.
+Dropout is on the units of every hidden layer, none on the input. A batch takes the
+next rows in their order, and begins again at the first after the last.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from caveat.training.members import Architecture, Member, Recipe, network
+from caveat.training.objectives import SquaredError
+from caveat.training.schedules import inverse_decay
+from caveat.training.stack import Layers, Stack, Workspace, layers
+from caveat.training.streams import BernoulliNoise, generator
+
+Array = NDArray[np.float64]
+
+MOMENTUM = 0.9
+BIAS_RATE = 2.0  # times the rate of the weights
+RELEASED_STEPS = 1_000_000
+_SAVED_EVERY = 500  # steps
+_WEIGHTS, _NOISE = range(2)
+
+
+@dataclass(frozen=True)
+class Net:
+    """A net and its training.
+
+    Attributes
+    ----------
+    name : str
+        Also of its file.
+    activation : str
+        ``"relu"`` or ``"tanh"``.
+    n_hidden : int
+        Hidden layers; the paper's count of layers is one more.
+    drop_rate : float
+        Of the units of every hidden layer.
+    rate, gamma, power : float
+        The learning rate is rate (1 + gamma step)^-power.
+    weight_decay : float
+        Times the weights, and the biases, it is added to the gradient.
+    batch_size, n_steps, width : int
+    """
+
+    name: str
+    activation: str
+    n_hidden: int
+    drop_rate: float
+    rate: float
+    weight_decay: float
+    batch_size: int
+    n_steps: int
+    gamma: float = 1e-4
+    power: float = 0.25
+    width: int = 1024
+
+    @property
+    def architecture(self) -> Architecture:
+        """One input, one output."""
+        return Architecture(1, (self.width,) * self.n_hidden, 1, self.activation)
+
+    @property
+    def member(self) -> Member:
+        """The same in the words of a fleet, whose layers it is made of."""
+        rates = (0.0, *[self.drop_rate] * self.n_hidden)
+        return Member(self.name, rates, (0.0,) * len(rates))
+
+    def module(self, parameters: Tensor) -> nn.Sequential:
+        """The net as an ordinary module, in evaluation mode."""
+        own = layers(parameters, self.architecture)
+        pairs = [(weight[0], bias[0, 0]) for weight, bias in own]
+        return network(Recipe(self.architecture), self.member, pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a training is: all parameters as one row, their velocity, steps done."""
+
+    parameters: Tensor
+    velocity: Tensor
+    step: int = 0
+
+    @classmethod
+    def first(cls, net: Net) -> "State":
+        """Weights uniform in ±sqrt(3/fan-in) (Caffe's ``xavier``), the rest zero."""
+        rng = generator(0, _WEIGHTS)
+        parameters = torch.zeros(1, net.architecture.n_parameters)
+        for weight, _ in layers(parameters, net.architecture):
+            limit = math.sqrt(3.0 / weight.shape[1])
+            drawn = rng.uniform(-limit, limit, weight.shape[1:])
+            weight.copy_(torch.from_numpy(drawn))
+        return cls(parameters, torch.zeros_like(parameters))
+
+
+def train(net: Net, x: Array, y: Array, path: Path) -> nn.Sequential:
+    """Train a net, or go on with it, and keep it in a file.
+
+    Parameters
+    ----------
+    net : Net
+        With its number of steps.
+    x, y : array, shape (rows,)
+        Standardised.
+    path : Path
+        Of a safetensors file with weights and velocity, rewritten every 500 steps.
+        What it holds of the same training, on the same rows, is not done again.
+
+    Returns
+    -------
+    nn.Sequential
+        In evaluation mode.
+    """
+    rows = torch.from_numpy(np.stack([x, y], 1).astype(np.float32))
+    identity = _identity(net, rows)
+    state = _load(path, identity, net.n_steps) or State.first(net)
+    for reached in advance(net, state, rows):
+        _save(path, identity, reached)
+        state = reached
+    return net.module(state.parameters)
+
+
+@torch.no_grad()
+def advance(net: Net, state: State, rows: Tensor) -> Iterator[State]:
+    """Train, in place; yields every 500 steps and at the end.
+
+    Parameters
+    ----------
+    net : Net
+        With its number of steps.
+    state : State
+        Where to begin.
+    rows : Tensor, shape (rows, 2)
+        x and y.
+
+    Yields
+    ------
+    State
+    """
+    architecture = net.architecture
+    noise = BernoulliNoise([net.member], architecture.fan_ins)
+    stack = Stack(architecture, SquaredError())
+    work = Workspace(architecture, 1, net.batch_size)
+    share = torch.full((1, net.batch_size, 1), 1.0 / net.batch_size)
+    gradient = torch.empty_like(state.parameters)
+    own, into, velocity = (
+        layers(flat, architecture)
+        for flat in (state.parameters, gradient, state.velocity)
+    )
+    for step in range(state.step, net.n_steps):
+        places = (torch.arange(net.batch_size) + step * net.batch_size) % len(rows)
+        work.load(rows, places[None], share)
+        raw = noise.raw(generator(0, _NOISE, step), 1, net.batch_size)
+        factors = noise.factors(torch.from_numpy(raw), net.batch_size)
+        stack.gradient(own, into, work, factors)
+        gradient.add_(state.parameters, alpha=net.weight_decay)
+        rate = inverse_decay(step, net.rate, gamma=net.gamma, power=net.power)
+        state.velocity.mul_(MOMENTUM).add_(gradient, alpha=rate)
+        _add_to_biases(velocity, into, (BIAS_RATE - 1.0) * rate)
+        state.parameters.sub_(state.velocity)
+        if (step + 1) % _SAVED_EVERY == 0 or step + 1 == net.n_steps:
+            yield State(state.parameters, state.velocity, step + 1)
+
+
+def _add_to_biases(velocity: Layers, gradient: Layers, rate: float) -> None:
+    for (_, moving), (_, slope) in zip(velocity, gradient, strict=True):
+        moving.add_(slope, alpha=rate)
+
+
+def _identity(net: Net, rows: Tensor) -> str:
+    """What makes a training another one, other than its length."""
+    data = hashlib.sha256(rows.numpy().tobytes()).hexdigest()
+    return json.dumps(asdict(net) | {"n_steps": None, "rows": data})
+
+
+def _load(path: Path, identity: str, n_steps: int) -> State | None:
+    """The state in a file, if it is of this training and not beyond its end."""
+    if not path.exists():
+        return None
+    with safe_open(path, "pt") as file:
+        told = file.metadata() or {}
+    step = int(told.get("step", n_steps + 1))
+    if told.get("training") != identity or step > n_steps:
+        return None
+    tensors = load_file(path)
+    return State(tensors["parameters"], tensors["velocity"], step)
+
+
+def _save(path: Path, identity: str, state: State) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".part")
+    save_file(
+        {"parameters": state.parameters, "velocity": state.velocity},
+        draft,
+        {"training": identity, "step": str(state.step)},
+    )
+    draft.replace(path)

@@ -1,0 +1,250 @@
+"""Noise on features, then a linear layer, then the output: the usual end of a network.
+
+Given the features h, the mean and covariance of the output over this last noise are
+closed forms:  W h E m + b  and  W diag(h² Var m) W'.  If h does not depend on noise
+that is the whole answer, exactly. Otherwise it is the answer given all earlier noise,
+and only that need be sampled (Rao and Blackwell).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from caveat.predictive.moments import working_dtype
+from caveat.sampling.closed_form.beliefs import (
+    Belief,
+    Independent,
+    NotSupportedError,
+    has_own_noise,
+)
+from caveat.sampling.closed_form.covariances import linear_covariance
+from caveat.sampling.closed_form.propagation import noise_belief
+from caveat.sampling.closed_form.rules import ARITHMETIC, is_view, rule_of
+from caveat.sampling.rewriting.uses import Uses, linear_arguments
+from caveat.sampling.tape import Op, Ref, Tape, map_refs
+
+_aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """The end of a tape: ``after(linear(before(features * noise), weight, bias))``.
+
+    Attributes
+    ----------
+    features : int
+        Number of the value that the noise multiplies.
+    constant : Tensor or None
+        That value, if it does not depend on noise.
+    noise : Independent
+        Mean and variance of the noise.
+    weight, bias : Tensor
+        Of the linear layer.
+    """
+
+    features: int
+    constant: Tensor | None
+    noise: Independent
+    weight: Tensor
+    bias: Tensor | None
+    _before: tuple[Callable[[Tensor], Tensor], ...]
+    _after: tuple[Callable[[Belief], Belief], ...]
+
+    def conditional_mean(self, features: Tensor) -> Tensor:
+        """E over the last noise of the linear layer, given the features."""
+        x = self._seen(features) * self._seen(self.noise.mean, features.shape)
+        bias = None if self.bias is None else self.bias.to(x)
+        return torch.nn.functional.linear(x, self.weight.to(x), bias)
+
+    def exact(self) -> Belief:
+        """Mean and variance of the output, if the features are constant."""
+        assert self.constant is not None
+        mean = self.conditional_mean(self.constant)
+        nothing = mean.new_zeros(1)
+        features = self.constant.to(mean.dtype)
+        # E95: E f = W h E m + b,  Cov f = W diag(h² Var m) W'
+        return self.total(mean, features.square(), nothing, nothing)
+
+    def total(
+        self, mean: Tensor, square: Tensor, between: Tensor, joint: Tensor | None
+    ) -> Belief:
+        """Mean and variance of the output, by the law of total variance.
+
+        Parameters
+        ----------
+        mean : Tensor
+            Mean of :meth:`conditional_mean` over draws.
+        square : Tensor
+            Mean of the squared features over draws.
+        between : Tensor
+            Variance of :meth:`conditional_mean` over draws.
+        joint : Tensor, shape (batch, D, D), or None
+            Its covariance; None if there are too many outputs.
+        """
+        dtype = mean.dtype
+        own = self._seen(square, dtype=dtype)
+        spread = self._seen(self.noise.spread, square.shape, dtype) * own
+        weight = self.weight.to(mean)
+        # E96: Var f = E Var(f | h) + Var E(f | h)
+        variance = torch.nn.functional.linear(spread, weight.square()) + between
+
+        def covariance() -> Tensor | None:
+            within = linear_covariance(weight, spread)
+            return None if within is None or joint is None else within + joint
+
+        exact = self.constant is not None
+        return self.finished(
+            Independent(mean, self.noise.sources, exact, variance, _joint=covariance)
+        )
+
+    def finished(self, belief: Belief) -> Belief:
+        """After what stands between the layer and the output."""
+        for function in self._after:
+            belief = function(belief)
+        return belief
+
+    def _seen(
+        self,
+        tensor: Tensor,
+        shape: Sequence[int] | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:
+        """What the linear layer sees of a tensor like the features."""
+        tensor = tensor.to(dtype or working_dtype(tensor.dtype))
+        tensor = tensor if shape is None else tensor.expand(*shape)
+        for function in self._before:
+            tensor = function(tensor)
+        return tensor
+
+
+def find_last_layer(tape: Tape, output: int) -> LastLayer | None:
+    """The end of a tape (without writes), if it is of this form."""
+    if any(op.writes for op in tape.ops):
+        return None  # values may share memory: not worth the trouble
+    uses = Uses(tape)
+    after, number = _back(tape, uses, output, _is_affine)
+    linear = uses.producer.get(number)
+    found = None if linear is None else linear_arguments(linear, tape)
+    if found is None:
+        return None
+    x, weight, bias = found
+    before, number = _back(tape, uses, x, lambda op: is_view(op.func))
+    product = uses.producer.get(number)
+    factors = None if product is None else _factors(tape, uses, product)
+    if factors is None or not _used_once(uses, number):
+        return None
+    features, noise = factors
+    constant = tape.constants.get(features)
+    layer = LastLayer(
+        features,
+        None if constant is None else constant.detach(),
+        noise,
+        tape.constants[weight].detach(),
+        None if bias is None else tape.constants[bias].detach(),
+        tuple(_on_tensors(op) for op in before),
+        tuple(_on_beliefs(op, tape) for op in after),
+    )
+    return layer if _ends_in(layer, tape, linear, output) else None
+
+
+def _ends_in(layer: LastLayer, tape: Tape, linear: Op | None, output: int) -> bool:
+    """Whether what follows the layer can be followed, as far as the output."""
+    assert linear is not None
+    nothing = layer.weight.new_zeros(tape.values[linear.result].shape)
+    try:
+        end = layer.finished(Independent(nothing, frozenset(), True, nothing))
+    except NotSupportedError:
+        return False
+    return tuple(end.mean.shape) == tuple(tape.values[output].shape)
+
+
+def _factors(tape: Tape, uses: Uses, product: Op) -> tuple[int, Independent] | None:
+    """Features and noise, if ``product`` multiplies them element by element."""
+    if product.func is not _aten.mul.Tensor:
+        return None
+    for features, factor in (product.args, product.args[::-1]):
+        noise = _noise(tape, uses, factor)
+        if noise is None or not isinstance(features, Ref):
+            continue
+        shape = tape.values[features.number].shape
+        fits = has_own_noise(noise.mean.shape, shape)
+        return (features.number, noise) if fits else None
+    return None
+
+
+def _back(
+    tape: Tape, uses: Uses, number: int, passes: Callable[[Op], bool]
+) -> tuple[list[Op], int]:
+    """Operations between an earlier value and ``number``, and that value."""
+    ops: list[Op] = []
+    while True:
+        op = uses.producer.get(number)
+        if op is None or not passes(op) or len(op.results) != 1 or op.writes:
+            return ops[::-1], number
+        sources = [n for n in op.reads() if n not in tape.constants]
+        if len(sources) != 1 or sources[0] in tape.noises:
+            return ops[::-1], number
+        if not _used_once(uses, sources[0]):
+            return ops[::-1], number
+        ops.append(op)
+        number = sources[0]
+
+
+def _used_once(uses: Uses, number: int) -> bool:
+    return len(uses.consumers[number]) == 1 and number not in uses.outputs
+
+
+def _is_affine(op: Op) -> bool:
+    return is_view(op.func) or op.func in ARITHMETIC
+
+
+def _noise(tape: Tape, uses: Uses, factor: object) -> Independent | None:
+    """The moments of a factor that is made of one noise and used nowhere else."""
+    if not isinstance(factor, Ref):
+        return None
+    ops, number = _noise_chain(tape, uses, factor.number)
+    if number is None or not _used_once(uses, number):
+        return None
+    try:
+        belief: Belief = noise_belief(tape.noises[number], number)
+        for op in ops:
+            belief = _on_beliefs(op, tape)(belief)
+    except (NotSupportedError, NotImplementedError):
+        return None
+    return belief if isinstance(belief, Independent) else None
+
+
+def _noise_chain(tape: Tape, uses: Uses, number: int) -> tuple[list[Op], int | None]:
+    ops: list[Op] = []
+    while number not in tape.noises:
+        op = uses.producer.get(number)
+        if op is None or not _is_affine(op) or op.writes:
+            return ops, None
+        sources = [n for n in op.reads() if n not in tape.constants]
+        if len(sources) != 1 or not _used_once(uses, number):
+            return ops, None
+        ops.append(op)
+        number = sources[0]
+    return ops[::-1], number
+
+
+def _on_tensors(op: Op) -> Callable[[Tensor], Tensor]:
+    return lambda tensor: op.func(tensor, *op.args[1:], **op.kwargs)
+
+
+def _on_beliefs(op: Op, tape: Tape) -> Callable[[Belief], Belief]:
+    rule = rule_of(op.func)
+    assert rule is not None
+
+    def function(belief: Belief) -> Belief:
+        def value(number: int) -> Belief | Tensor:
+            constant = tape.constants.get(number)
+            return belief if constant is None else constant.detach()
+
+        args = map_refs(value, op.args)
+        kwargs = {k: map_refs(value, v) for k, v in op.kwargs.items()}
+        return rule(*args, **kwargs)
+
+    return function

@@ -1,0 +1,49 @@
+"""The moments of one batch: exact if the network allows it, else propagated."""
+
+from caveat.errors import UnsupportedModelError
+from caveat.sampling.closed_form.propagation import NoRuleError, Propagation
+from caveat.sampling.closed_form.result import PredictiveMoments
+from caveat.sampling.closed_form.rules import SUPPORTED
+from caveat.sampling.engine import Session
+from caveat.sampling.jobs import Job
+from caveat.sampling.rewriting import without_writes
+from caveat.sampling.tape import Op, Ref
+
+_NO_RULE = """Moments cannot be carried through {where}: {reason}.
+There are rules for {supported}.
+Sample instead: MCDropout(model).regress(x, precision=tau) or .classify(x)."""
+
+_NO_TAPE = """{name} decides in Python by drawn values, or uses autograd itself: there
+is no fixed chain of operations to carry moments along. Sample instead:
+MCDropout(model).regress(x, precision=tau) or .classify(x)."""
+
+_NOT_A_LEAF = """output= must pick one of the tensors that the model returns, as it is.
+Moments of something made from them are not known."""
+
+
+def moments_of(
+    job: Job, session: Session, name: str, *, correlated: bool
+) -> PredictiveMoments:
+    """Mean and variance of the output of interest over all noise."""
+    if session.tape is None:
+        raise UnsupportedModelError(_NO_TAPE.format(name=name))
+    position = job.position(session)
+    if position is None:
+        raise UnsupportedModelError(_NOT_A_LEAF)
+    tape = session.tape.copy()
+    without_writes(tape)
+    output = tape.outputs[position]
+    assert isinstance(output, Ref)
+    tape.outputs = [output]
+    tape.drop_dead()
+    try:
+        belief = Propagation(tape, correlated).belief(output.number)
+    except NoRuleError as error:
+        where, reason = _where(error.op, name), str(error)
+        message = _NO_RULE.format(where=where, reason=reason, supported=SUPPORTED)
+        raise UnsupportedModelError(message) from None
+    return PredictiveMoments.of(belief)
+
+
+def _where(op: Op, name: str) -> str:
+    return f"module {op.path!r} of {name}" if op.path else name

@@ -1,0 +1,144 @@
+"""Figure 4 of paper 001: scores and rotations against plain restatements; the page."""
+
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from caveat.cli import main
+from caveat.papers.lenet.images import small_digits
+from caveat.papers.mnist.measures import SHARES, STRANGE
+from caveat.papers.mnist.records import Number, Numbers
+from caveat.papers.mnist.report import (
+    CERTAIN,
+    DOUBTFUL,
+    ERROR_BOUND,
+    PAPER_CLASSES,
+    WHOLE_SPACE,
+    classes,
+    wins,
+)
+from caveat.papers.mnist.rotation import (
+    SHOWN,
+    STEPS,
+    angles,
+    rotations,
+    turned,
+    typical,
+)
+from caveat.papers.mnist.scores import BY_DRAWS, BY_SOFTMAX, SCORES, auroc, share_caught
+from caveat.papers.output import read_records
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results" / "mnist.csv"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+def test_ties_are_broken_as_on_average_over_all_orders(share):
+    doubt = torch.tensor([0.3, 0.9, 0.3, 0.3, 0.1])
+    wrong = torch.tensor([True, False, False, True, True])
+    caught = []
+    for order in permutations(range(5)):
+        ranked = sorted(order, key=lambda k: -doubt[k].item())
+        caught.append(sum(wrong[k].item() for k in ranked[: round(5 * share)]) / 3)
+    assert share_caught(doubt, wrong, share) == pytest.approx(np.mean(caught))
+
+
+def test_auroc_is_a_share_of_pairs():
+    known, strange = torch.tensor([0.1, 0.5, 0.2]), torch.tensor([0.5, 0.9])
+    pairs = [(s > k).item() + 0.5 * (s == k).item() for s in strange for k in known]
+    assert auroc(known, strange) == pytest.approx(np.mean(pairs))
+
+
+def test_turning_is_anticlockwise_about_the_centre():
+    image = small_digits().test.image[:3]
+    for quarter in range(4):
+        expected = np.rot90(image.numpy(), quarter, axes=(1, 2))
+        found = turned(image, 90 * quarter).numpy().astype(int)
+        assert np.abs(found - expected).max() <= 1  # rounded back to bytes
+
+
+def test_twelve_images_of_the_typical_digit():
+    images = small_digits()
+    image = typical(images)
+    assert any(torch.equal(image, one) for one in images.test.image)
+    found = rotations(image, 15)
+    assert found.shape == (12, 28, 28) and angles(15)[-1] == 165
+    assert torch.equal(found[0], image)
+    assert torch.equal(found[6], turned(image[None], 90)[0])
+
+
+def test_wins_are_over_both_scores_of_the_softmax():
+    values = {
+        "entropy": (0.9, 0.7),
+        BY_SOFTMAX[0]: (0.8, 0.6),
+        BY_SOFTMAX[1]: (0.5, 0.8),
+    }
+    numbers = Numbers.of(
+        [
+            Number(seed, "AUROC", "x", name, value)
+            for name, pair in values.items()
+            for seed, value in enumerate(pair)
+        ]
+    )
+    assert numbers.seeds == [0, 1] and numbers.mean("AUROC", "x", "entropy") == 0.8
+    assert wins(numbers, "AUROC", "x", "entropy") == 1
+
+
+def test_command_line_without_data(tmp_path, capsys, no_data):
+    args = ["reproduce", "mnist", "--quick", "--workers", "1"]
+    assert main([*args, "--output", str(tmp_path)]) == 0
+    page = capsys.readouterr().out
+    assert "digits, 1,347 images to train on" in page
+    assert "The other images are absent" in page
+    assert (tmp_path / "mnist_quick.png").stat().st_size > 10_000
+    numbers = Numbers.of(read_records(tmp_path / "mnist_quick.csv", Number))
+    assert numbers.cases("set aside") == [f"{share:g}" for share in SHARES]
+    assert len(classes(numbers, SHOWN, 0)) == len(PAPER_CLASSES)
+    assert len(list((tmp_path / "lenet").glob("*.safetensors"))) == 1
+
+
+@pytest.fixture(scope="module")
+def stored():
+    if not RESULTS.exists():
+        pytest.skip(f"{RESULTS.name} is absent: run caveat reproduce mnist")
+    return Numbers.of(read_records(RESULTS, Number))
+
+
+def test_stored_error_is_at_most_one_percent(stored):
+    for way in ("MC", "standard"):
+        assert max(stored.values("test", way, "error")) <= ERROR_BOUND
+        assert min(stored.values("test", way, "log-likelihood")) > -0.04
+
+
+def test_stored_rotation_is_certain_first_and_doubtful_later(stored):
+    part = f"rotation by {SHOWN}"
+    cases = stored.cases(part)
+    assert cases == [str(angle) for angle in angles(SHOWN)]
+    ratios = [stored.first(part, case, "variation ratio") for case in cases]
+    widths = [
+        stored.first(part, case, "highest drawn")
+        - stored.first(part, case, "lowest drawn")
+        for case in cases
+    ]
+    assert ratios[0] < CERTAIN and max(ratios) > DOUBTFUL
+    assert max(widths) > WHOLE_SPACE
+    for step in STEPS:
+        assert classes(stored, step, 0)[0] == 1
+
+
+def test_stored_errors_are_caught_by_every_score(stored):
+    for name in SCORES:
+        caught = [stored.mean("set aside", f"{share:g}", name) for share in SHARES]
+        assert caught == sorted(caught)
+        assert stored.mean("set aside", "0.02", name) > 0.5
+        assert stored.mean("set aside", "0.05", name) > 0.75
+
+
+def test_stored_strange_images_stand_out(stored):
+    assert stored.cases("AUROC") == list(STRANGE)
+    for data in STRANGE:
+        for name in SCORES:
+            assert 0.85 < min(stored.values("AUROC", data, name)) <= 1.0
+        assert set(BY_DRAWS) < set(SCORES)

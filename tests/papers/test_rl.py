@@ -1,0 +1,132 @@
+"""Figures 5 and 6 of paper 001: curves, the run, and the stored result."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from caveat.cli import main
+from caveat.papers.output import read_records
+from caveat.papers.rl import FULL, QUICK
+from caveat.papers.rl.records import Reward, batches_to, smoothed, table
+from caveat.papers.rl.report import render, summarise
+from caveat.papers.rl.training import POLICIES, Job, Run, train
+
+STORED = Path(__file__).parents[2] / "docs" / "results" / "rl.csv"
+
+
+def job(path, **changes):
+    made = Job("thompson", 2, 4, 1, 400, 200, path / "state.npz")
+    return replace(made, **changes)
+
+
+def test_the_curve_is_the_mean_of_the_last_thousand_rewards():
+    rewards = np.arange(1.0, 9.0)[None]
+    found = smoothed(rewards)
+    expected = [np.mean(rewards[0, max(0, k - 4) : k + 1]) for k in range(8)]
+    np.testing.assert_allclose(found[0], expected)
+    np.testing.assert_array_equal(rewards[0], np.arange(1.0, 9.0))
+
+
+def test_batches_count_from_the_end_of_burn_in():
+    curve = np.array([2.0, 2.0, 0.5, 0.9, 1.0, 1.1, 0.9])
+    assert batches_to(1.0, curve, burn_in=2) == 4
+    assert batches_to(3.0, curve, burn_in=2) is None
+    assert batches_to(1.0, curve, burn_in=1) == 1
+
+
+def test_table_puts_each_reward_in_its_place():
+    rewards = [Reward("a", s, b, 10.0 * s + b) for s in (0, 1) for b in (1, 2, 3)]
+    np.testing.assert_array_equal(table(rewards[::-1], "a"), [[1, 2, 3], [11, 12, 13]])
+
+
+def test_settings_are_those_of_the_paper():
+    jobs = {p: Job(p, 1, 1, 1, 5_000, 1_000, Path("x")).settings for p in POLICIES}
+    assert jobs["thompson"].drop_rates == (0.0, 0.1, 0.1)
+    assert jobs["thompson_inputs"].drop_rates == (0.1, 0.1, 0.1)
+    assert jobs["epsilon_greedy"].drop_rates == (0.0, 0.0, 0.0)
+    assert jobs["epsilon_greedy"].epsilon(100_000) == pytest.approx(0.507614213198)
+    assert FULL.n_seeds >= 5 and FULL.burn_in == 25
+    assert FULL.random_steps == 5_000 and FULL.learning_starts == 1_000
+
+
+def test_agents_of_a_seed_share_their_random_steps(tmp_path):
+    runs = [Run(job(tmp_path, policy=p)) for p in POLICIES]
+    for run in runs:
+        run.advance()
+    for other in runs[1:]:
+        np.testing.assert_array_equal(other.rewards, runs[0].rewards)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr("caveat.papers.rl.training._PER_CHECKPOINT", 2)
+    whole = train(job(tmp_path, checkpoint=tmp_path / "whole.npz"))
+    train(job(tmp_path, n_batches=2))
+    rest = train(job(tmp_path))
+    assert rest.rewards == whole.rewards
+    for name, layer in whole.networks.items():
+        np.testing.assert_array_equal(layer, rest.networks[name])
+
+
+def test_page_says_what_the_numbers_say():
+    def rewards(policy, at):
+        """Above 1 from the batch ``at`` after burn-in on."""
+        rng = np.random.default_rng(0)
+        curve = np.where(np.arange(1, 301) > 25 + at, 1.05, 0.7)
+        for seed in range(8):
+            for batch, reward in enumerate(curve + 1e-4 * rng.normal(size=300), 1):
+                yield Reward(policy, seed, batch, float(reward))
+            yield Reward(policy + "_exploiting", seed, 1, 1.08 + 1e-4 * seed)
+
+    def page(thompson, greedy):
+        made = [*rewards("thompson", thompson), *rewards("epsilon_greedy", greedy)]
+        return "\n".join(render([*made, *rewards("thompson_inputs", 9)], burn_in=25))
+
+    good, bad = page(10, 150), page(100, 20)
+    assert "within 25 batches from burn-in: **holds**" in good
+    assert "Epsilon greedy takes longer: **holds**" in good
+    assert "within 25 batches from burn-in: **does not hold**" in bad
+    assert "Epsilon greedy takes longer: **does not hold**" in bad
+    assert "because it still explores: **holds**" in good
+    assert "8 of 8 agents earn more, +0.030 ± 0.000" in good
+    assert "The best plateau is 1.050" in good
+
+
+def test_command_line(tmp_path, capsys):
+    command = ["reproduce", "rl", "--quick", "--workers", "1", "--output"]
+    assert main([*command, str(tmp_path)]) == 0
+    page = capsys.readouterr().out
+    assert "| Thompson, inputs dropped too | 10 |" in page
+    stored = read_records(tmp_path / "rl_quick.csv", Reward)
+    assert len(stored) == QUICK.n_records
+    assert (tmp_path / "rl_quick.png").stat().st_size > 10_000
+    with Image.open(tmp_path / "rl_quick.gif") as gif:
+        assert gif.n_frames == QUICK.n_frames and gif.size == (350, 250)
+    assert not (tmp_path / "rl_quick_checkpoints").exists()
+    before = (tmp_path / "rl_quick.npz").stat().st_mtime_ns
+    assert main([*command, str(tmp_path)]) == 0  # drawn anew from the stored numbers
+    assert (tmp_path / "rl_quick.npz").stat().st_mtime_ns == before
+    assert capsys.readouterr().out == page
+
+
+@pytest.fixture(scope="module")
+def stored():
+    if not STORED.exists():
+        pytest.skip("docs/results/rl.csv is not there; made by `caveat reproduce rl`")
+    rewards = read_records(STORED, Reward)
+    return {p: summarise(rewards, p, burn_in=FULL.burn_in) for p in POLICIES}
+
+
+def test_stored_run_is_a_full_one(stored):
+    assert len(read_records(STORED, Reward)) == FULL.n_records
+
+
+def test_stored_thompson_is_much_faster(stored):
+    """The claim: 25 batches against 175."""
+    thompson, greedy = stored["thompson"], stored["epsilon_greedy"]
+    assert thompson.crossing <= 25
+    assert greedy.crossing >= 5 * thompson.crossing
+    for fast, slow in zip(thompson.crossings, greedy.crossings, strict=True):
+        assert fast < slow
