@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -19,6 +20,8 @@ from caveat.papers.style import house_style, panels
 
 _WIDE = 8.0  # deviations shown of tanh, as in the paper
 _DRAWN = ("train", "later", "x*")
+_FIRST_YEAR, _LAST_YEAR = 1960, 1990
+_PPM = (-5.0, 0.0, 5.0, 10.0)
 
 
 def draw(points: Sequence[Point], data: CO2Data, n_draws: int) -> Figure:
@@ -55,11 +58,24 @@ def _drawn(points: Sequence[Point], data: CO2Data, n_draws: int) -> Figure:
         _marks(axes, float(data.train.x[-1]), star)
     grid[0, 0].legend(loc="upper left")
     grid[0, 0].set_ylim(-4.0, 6.5)
+    _in_units(grid[0, 0], data)
     for axes in grid[-1]:
-        axes.set_xlabel("month, standardised")
+        axes.set_xlabel("year")
     for axes in grid[:, 0]:
-        axes.set_ylabel("CO2 less its line")
+        axes.set_ylabel("ppm above the line")
     return figure
+
+
+def _in_units(axes: Axes, data: CO2Data) -> None:
+    """Ticks in years and ppm, for what is drawn in the paper's units."""
+    months = np.concatenate([data.train.month, data.future.month])
+    x = np.concatenate([data.train.x, data.future.x])
+    years = np.arange(_FIRST_YEAR, _LAST_YEAR + 1, 10)
+    starts = (years - 1970) * 12.0  # months since 1970, as datetime64 counts them
+    places = np.interp(starts, months.astype(np.float64), x)
+    axes.set_xticks(places, [str(year) for year in years])
+    sd = data.transform.residual_sd
+    axes.set_yticks([ppm / sd for ppm in _PPM], [f"{ppm:g}" for ppm in _PPM])
 
 
 def _content(points: Sequence[Point], n_draws: int) -> list[tuple[str, float, Curve]]:
