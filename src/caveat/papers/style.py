@@ -1,6 +1,5 @@
 """The look of all figures: legible in black and white, at the width of a column."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -23,7 +22,7 @@ _INK: tuple[dict[str, Any], ...] = (
     {"color": "0.35", "linestyle": "-.", "marker": "x", "markerfacecolor": "0.35"},
     {"color": "black", "linestyle": (0, (6, 1)), "marker": "v", "markerfacecolor": "w"},
 )
-_STYLE: Mapping[str, Any] = {
+_STYLE: Any = {
     "font.size": 8.0,
     "axes.titlesize": 8.5,
     "axes.labelsize": 8.0,
