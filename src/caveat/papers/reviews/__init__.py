@@ -6,11 +6,11 @@ from pathlib import Path
 
 from caveat._progress import ProgressBar
 from caveat.data.reviews import CATEGORIES
-from caveat.papers.output import Output, read_records, write_records
+from caveat.papers.output import Output, read_records
+from caveat.papers.resuming import complete
 from caveat.papers.reviews.figure import draw
 from caveat.papers.reviews.report import render
 from caveat.papers.reviews.runs import VERSIONS, Job, Record, run_job
-from caveat.papers.workers import spread
 
 __all__ = ["reproduce_reviews", "run_splits"]
 
@@ -89,13 +89,8 @@ def run_splits(
         for job in (Job(*split, wanted) for split in splits)
     }
     missing = [job for job, own in known.items() if len(own) < len(wanted)]
-    with ProgressBar("Reviews: splits", len(missing), progress) as bar:
-        answers = spread(run_job, missing, n_workers)
-        for job, records in zip(missing, answers, strict=True):
-            known[job] = records
-            write_records(path, [r for own in known.values() for r in own])
-            bar.advance()
-    return [record for own in known.values() for record in own]
+    bar = ProgressBar("Reviews: splits", len(missing), progress)
+    return complete(path, known, missing, run_job, bar=bar, n_workers=n_workers)
 
 
 def _belongs(record: Record, job: Job) -> bool:

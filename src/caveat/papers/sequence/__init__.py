@@ -5,13 +5,13 @@ from itertools import product
 from pathlib import Path
 
 from caveat._progress import ProgressBar
-from caveat.papers.output import Output, read_records, write_records
+from caveat.papers.output import Output, read_records
+from caveat.papers.resuming import complete
 from caveat.papers.sequence.figure import draw
 from caveat.papers.sequence.networks import VARIANTS
 from caveat.papers.sequence.report import render
 from caveat.papers.sequence.runs import Effort, Job, Record, run_job
 from caveat.papers.sequence.texts import TASKS
-from caveat.papers.workers import spread
 
 __all__ = ["reproduce_sequence", "run_jobs"]
 
@@ -76,13 +76,8 @@ def run_jobs(
     stored = read_records(path, Record)
     known = {job: [r for r in stored if r.key == job.key] for job in jobs}
     missing = [job for job, own in known.items() if not _complete(job, own)]
-    with ProgressBar("Sequences: networks", len(missing), progress) as bar:
-        answers = spread(run_job, missing, n_workers)
-        for job, records in zip(missing, answers, strict=True):
-            known[job] = records
-            write_records(path, [r for own in known.values() for r in own])
-            bar.advance()
-    return [record for own in known.values() for record in own]
+    bar = ProgressBar("Sequences: networks", len(missing), progress)
+    return complete(path, known, missing, run_job, bar=bar, n_workers=n_workers)
 
 
 def _jobs(
