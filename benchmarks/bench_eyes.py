@@ -35,7 +35,7 @@ NOTES = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure; returns 1 if the goal is missed in a full run."""
     given = sys.argv[1:] if argv is None else list(argv)
-    chosen = _options().parse_args(given)
+    chosen, _ = _options().parse_known_args(given)
     sizes, seconds = (SIZES[:2], 0.2) if chosen.quick else (SIZES, 3.0)
     repetitions = 1 if chosen.quick else chosen.repetitions
     rates = _rates(sizes, seconds, repetitions)

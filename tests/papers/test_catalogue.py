@@ -15,7 +15,7 @@ def test_every_entry_leads_to_a_function(each):
     assert list(parameters) == ["output", "quick", "n_workers"]
 
 
-def test_an_entry_runs_its_function(tmp_path):
+def test_an_entry_runs_its_function(tmp_path, real_data):
     entry = Reproduction("shrinkage", "…")
     page = entry.run(tmp_path, quick=True, n_workers=1)
     assert page.startswith("# ")
