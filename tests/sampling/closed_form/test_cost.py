@@ -31,4 +31,6 @@ def test_cost_falls_with_the_width_of_the_layers_before():
 
 
 def test_units_that_could_be_left_out_are_a_cost():
-    assert not free(mlp(1024, 0.5), torch.randn(4, 3))
+    x = torch.randn(4, 3)
+    assert free(mlp(1024, 0.1), x)  # a tenth of a layer of two
+    assert not free(mlp(1024, 0.5), x)  # half of it

@@ -5,11 +5,11 @@ import math
 import torch
 
 from caveat.sampling.closed_form.last_layer import LastLayer
-from caveat.sampling.rewriting.slicing import slices_before
+from caveat.sampling.rewriting.slicing import sliced_before
 from caveat.sampling.tape import Op, Tape
 
 _aten = torch.ops.aten
-_LIMIT = 0.02  # of the work of a draw
+_LIMIT = 0.12  # of the work of a draw
 _PER_NUMBER = 8  # multiplications in the time of reading and writing a number
 
 
@@ -19,11 +19,18 @@ def is_nearly_free(tape: Tape, layer: LastLayer) -> bool:
     They read all features twice and forbid to leave dropped units out of the layer
     that makes them (``rewriting/slicing.py``).
     """
-    if slices_before(tape, layer.features):
-        return False
     features = math.prod(tape.values[layer.features].shape)
     extra = features * (2 * _PER_NUMBER + len(layer.weight))
+    sliced = sliced_before(tape, layer.features)
+    if sliced is not None:
+        extra += _share_dropped(layer) * _work(sliced, tape)
     return extra <= _LIMIT * sum(_work(op, tape) for op in tape.ops)
+
+
+def _share_dropped(layer: LastLayer) -> float:
+    """Of the units; a mask of 0 and c with Pr(0) = f has Var m = f/(1-f) (E m)²."""
+    square = layer.noise.mean.square()
+    return float((layer.noise.spread / (layer.noise.spread + square)).mean())
 
 
 def _work(op: Op, tape: Tape) -> int:

@@ -86,12 +86,12 @@ def slice_units(tape: Tape) -> None:
         tape.ops = _rebuilt(tape, sliced, before, replaced)
 
 
-def slices_before(tape: Tape, number: int) -> bool:
-    """Whether units of value ``number`` would be left out where it is computed."""
+def sliced_before(tape: Tape, number: int) -> Op | None:
+    """The layer in which units of value ``number`` would be left out, if there is."""
     uses = Uses(tape)
     op = uses.only_consumer(number)
     found = None if op is None else _sliceable(op, tape, uses)
-    return found is not None and found[0] is not None
+    return None if found is None else found[0]
 
 
 def _mask_and_input(op: Op) -> tuple[int, int]:
