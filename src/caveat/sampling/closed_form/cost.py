@@ -20,7 +20,7 @@ def is_nearly_free(tape: Tape, layer: LastLayer) -> bool:
     that makes them (``rewriting/slicing.py``).
     """
     features = math.prod(tape.values[layer.features].shape)
-    extra = features * (2 * _PER_NUMBER + len(layer.weight))
+    extra: float = features * (2 * _PER_NUMBER + len(layer.weight))
     sliced = sliced_before(tape, layer.features)
     if sliced is not None:
         extra += _share_dropped(layer) * _work(sliced, tape)
