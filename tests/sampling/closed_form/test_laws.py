@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from caveat.sampling.closed_form.beliefs import NotSupportedError
 from caveat.sampling.closed_form.laws import law_moments
 from caveat.sampling.noise import (
     Exponential,
@@ -35,5 +36,5 @@ def test_moments_are_those_of_samples(law):
 
 
 def test_unknown_law():
-    with pytest.raises(NotImplementedError, match="not written down"):
+    with pytest.raises(NotSupportedError, match="noise of the law"):
         law_moments(object())

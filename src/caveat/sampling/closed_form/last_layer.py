@@ -211,7 +211,7 @@ def _noise(tape: Tape, uses: Uses, factor: object) -> Independent | None:
         belief: Belief = noise_belief(tape.noises[number], number)
         for op in ops:
             belief = _on_beliefs(op, tape)(belief)
-    except (NotSupportedError, NotImplementedError):
+    except NotSupportedError:
         return None
     return belief if isinstance(belief, Independent) else None
 

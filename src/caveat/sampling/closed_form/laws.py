@@ -3,6 +3,7 @@
 from functools import singledispatch
 from typing import NamedTuple
 
+from caveat.sampling.closed_form.beliefs import NotSupportedError
 from caveat.sampling.noise import Exponential, Integers, Law, Mask, Normal, Uniform
 
 
@@ -22,7 +23,7 @@ def law_moments(law: Law) -> LawMoments:
     >>> law_moments(Mask(keep_prob=0.5, scale=2.0))
     LawMoments(mean=1.0, variance=1.0)
     """
-    raise NotImplementedError(f"the moments of {law} are not written down")
+    raise NotSupportedError(f"noise of the law {law}")
 
 
 @law_moments.register

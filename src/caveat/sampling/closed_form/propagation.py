@@ -60,8 +60,6 @@ class Propagation:
     def belief(self, number: int) -> Belief:
         """What is known of an output of the tape."""
         with torch.no_grad(), below_autograd():
-            for source, spec in self.tape.noises.items():
-                self._known[source] = noise_belief(spec, source)
             for op in self.tape.ops:
                 self._follow(op)
         return self._known[number]
@@ -76,12 +74,14 @@ class Propagation:
                 args = tuple(map(_with_correlations, args))
             kwargs = {key: map_refs(self._value, v) for key, v in op.kwargs.items()}
             self._known[op.result] = rule(*args, **kwargs)
-        except (NotSupportedError, NotImplementedError) as error:
+        except NotSupportedError as error:
             raise NoRuleError(op, str(error)) from None
 
     def _value(self, number: int) -> Belief | Tensor:
         constant = self.tape.constants.get(number)
         if constant is None:
+            if number in self.tape.noises and number not in self._known:
+                self._known[number] = noise_belief(self.tape.noises[number], number)
             return self._known[number]
         constant = constant.detach()
         return constant.float() if _half(constant) else constant
@@ -90,7 +90,7 @@ class Propagation:
 def noise_belief(spec: Any, source: int) -> Independent:
     """The noise of a site: every element has the moments of its law."""
     if not isinstance(spec, NoiseSpec):
-        raise NotImplementedError("noise that is not drawn at a site")
+        raise NotSupportedError("noise that is not drawn at a site")
     mean, variance = law_moments(spec.law)
     like = torch.empty(spec.shape, dtype=working_dtype(spec.dtype), device=spec.device)
     centre, spread = torch.full_like(like, mean), torch.full_like(like, variance)
