@@ -15,7 +15,7 @@ from caveat.maxent.linear import LinearPosterior, log_evidence, log_normalizer
 from caveat.maxent.linear.arrays import Array
 from caveat.maxent.linear.dropped import dropped_components
 from caveat.maxent.linear.posterior import PosteriorSample
-from caveat.predictive.student import StudentMixturePredictive, StudentPredictive
+from caveat.predictive import StudentMixturePredictive, StudentPredictive
 
 
 class DropoutLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
