@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from caveat.errors import (
     CaveatWarning,
     DrawsNotKeptError,
-    InputTypeError,
+    NoAnswerError,
     ParameterError,
     ShapeError,
 )
@@ -163,7 +163,7 @@ def test_what_cannot_be_calibrated(classifier, regression):
     student = StudentPredictive.of(
         torch.zeros(2), torch.ones(2), noise_scale=1.0, df=3.0
     )
-    with pytest.raises(InputTypeError, match="StudentPredictive"):
+    with pytest.raises(NoAnswerError, match="StudentPredictive"):
         calibrate(student, [0.0, 0.0])
     with pytest.raises(ParameterError, match="at least one row"):
         calibrate(regression[:0], [])

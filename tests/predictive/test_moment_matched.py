@@ -1,13 +1,22 @@
-"""What MCDropout.moments returns."""
+"""Moments as a predictive: the Gaussian they stand for, and what they cannot know."""
+
+import math
 
 import pytest
 import torch
 from torch import nn
+from torch.distributions import MultivariateNormal, Normal
+from torch.testing import assert_close
 
 from caveat import MCDropout
-from caveat.errors import DrawsNotKeptError, ShapeError
-from caveat.sampling import PredictiveMoments
-from caveat.sampling.closed_form import mean_field_softmax
+from caveat.errors import ParameterError, ShapeError
+from caveat.evaluation import evaluate
+from caveat.predictive import (
+    GaussianPredictive,
+    MomentPredictive,
+    mean_field_softmax,
+)
+from tests.predictive.examples import random_draws
 from tests.sampling.closed_form.nets import assert_same, numbers, seeded
 
 
@@ -31,27 +40,125 @@ def test_it_says_what_it_is():
     assert not found.exact
     assert found.method == "propagated"
     assert found.n_draws == 0
-    assert "5 rows of outputs (3,), propagated (approximate)" in repr(found)
-    exact = MCDropout(two_sites()[3:]).moments(numbers(5, 8))
+    line = repr(found).splitlines()[0]
+    assert line == (
+        "MomentPredictive: 5 rows of outputs (3,), propagated (approximate) as a "
+        "Gaussian, without observation noise"
+    )
+    exact = MCDropout(two_sites()[3:]).moments(numbers(5, 8), precision=4.0)
     assert exact.exact
-    assert "outputs (3,), exact" in repr(exact)
+    assert repr(exact).splitlines()[0].endswith("(3,), exact moments as a Gaussian")
 
 
-def test_regression():
+def test_observation_noise():
     found = MCDropout(two_sites()).moments(X)
-    predictive = found.regression(precision=4.0)
-    assert_same(predictive.mean, found.mean)
-    assert_same(predictive.variance, found.variance + 0.25)
+    noisy = found.with_precision(4.0)
+    assert not found.noise_variance.any()
+    assert_same(noisy.mean, found.mean)
+    assert_same(noisy.variance, found.variance + 0.25)
     noise = 0.25 * torch.eye(3).double()
-    assert_same(predictive.covariance, found.covariance + noise)
-    assert not predictive.mean_error.any()
-    assert "no draws, propagated moments" in repr(predictive)
-    for ask in (
-        lambda: predictive.log_prob(found.mean),
-        lambda: predictive.quantile(0.5),
-    ):
-        with pytest.raises(DrawsNotKeptError):
-            ask()
+    assert_same(noisy.covariance, found.covariance + noise)
+    straight = MCDropout(two_sites()).moments(X, precision=4.0)
+    assert_same(straight.covariance, noisy.covariance)
+    parts = MCDropout(two_sites()).moments(X, precision=4.0, batch_size=2)
+    assert_same(parts.covariance, noisy.covariance)
+
+
+def test_density_is_that_of_a_joint_gaussian():
+    found = MCDropout(two_sites()).moments(X, precision=4.0)
+    y = found.mean + random_draws(5, 3)
+    law = MultivariateNormal(found.mean, found.covariance)
+    assert_close(found.log_prob(y), law.log_prob(y))
+    alone = MomentPredictive.of(
+        found.mean, found.epistemic_variance, method="propagated", precision=4.0
+    )
+    law = Normal(found.mean, found.std)
+    assert_close(alone.log_prob(y), law.log_prob(y).sum(-1))
+    assert_close(alone.cdf(y), law.cdf(y))
+    assert_close(alone.quantile(0.3), law.icdf(torch.tensor(0.3).double()))
+
+
+def test_evaluate_by_closed_forms():
+    """RMSE, density, CRPS and coverage of known Gaussians (Gneiting, Raftery 2007)."""
+    mean, variance = random_draws(200, 1), random_draws(200, 1, seed=1).exp()
+    y = mean + (variance + 0.5).sqrt() * random_draws(200, 1, seed=2)
+    moments = MomentPredictive.of(mean, variance, method="exact", precision=2.0)
+    found = evaluate(moments, y)
+    std = (variance + 0.5).sqrt()
+    z = (y - mean) / std
+    assert found["RMSE"].value == pytest.approx(
+        float((y - mean).square().mean()) ** 0.5
+    )
+    log_prob = Normal(mean, std).log_prob(y).mean()
+    assert found["log-likelihood"].value == pytest.approx(float(log_prob))
+    bell = (-0.5 * z.square()).exp() / math.sqrt(2 * math.pi)
+    crps = z * (2 * torch.special.ndtr(z) - 1) + 2 * bell - 1 / math.sqrt(math.pi)
+    assert found["CRPS"].value == pytest.approx(float((std * crps).mean()))
+    inside = (z.abs() <= 1.6448536269514722).double().mean()
+    assert found["coverage of 90% intervals"].value == pytest.approx(float(inside))
+    width = 2 * 1.6448536269514722 * std.mean()
+    assert found["width of 90% intervals"].value == pytest.approx(float(width))
+    assert not found.notes
+
+
+def test_evaluate_moments_of_a_network():
+    """With exact moments and a Gaussian output, draws tend to the same report."""
+    model = seeded(lambda: nn.Sequential(nn.Dropout(0.5), nn.Linear(400, 1)))
+    x, mc = 0.1 * numbers(30, 400), MCDropout(model.double(), seed=0)
+    moments = mc.moments(x, precision=1.0)
+    y = moments.mean + moments.std * random_draws(30, 1)
+    drawn = evaluate(mc.regress(x, precision=1.0, n_draws=1000), y)
+    found = evaluate(moments, y)
+    assert moments.exact
+    for name in ("log-likelihood", "CRPS", "width of 90% intervals"):
+        assert found[name].value == pytest.approx(drawn[name].value, rel=0.02)
+
+
+def test_without_noise_the_report_says_so():
+    mean = random_draws(20, 1)
+    moments = MomentPredictive.of(mean, torch.ones_like(mean), method="exact")
+    assert "no observation noise" in evaluate(moments, mean).notes[-1]
+
+
+def test_rows_without_variance_have_no_density():
+    mean, none = random_draws(3, 1), torch.zeros(3, 1).double()
+    found = MomentPredictive.of(mean, none, method="exact")
+    with pytest.raises(ParameterError, match="with_precision"):
+        found.log_prob(mean)
+    assert_close(found.interval(0.9)[0], mean)
+    assert_close(found.cdf(mean + 1), torch.ones(3, 1).double())
+    assert_close(found.cdf(mean - 1), torch.zeros(3, 1).double())
+    assert_close(found.crps(mean - 2), torch.full((3, 1), 2.0).double())
+    assert_close(found.crps(mean), none)
+    assert_close(found.sample(2, seed=0), torch.stack([mean, mean]))
+
+
+def test_outputs_that_follow_from_others_have_no_joint_density():
+    """Two outputs that are one number: nearly, and exactly."""
+    mean = torch.zeros(1, 2).double()
+    for gap in (0.0, 1e-12):
+        joint = torch.tensor([[[1.0, 1.0], [1.0, 1.0 + gap]]]).double()
+        found = MomentPredictive.of(
+            mean, joint.diagonal(dim1=1, dim2=2), method="exact", covariance=joint
+        )
+        with pytest.raises(ParameterError, match="follows from"):
+            found.log_prob(mean)
+        drawn = found.sample(100, seed=0)
+        assert_close(drawn[..., 0], drawn[..., 1], atol=1e-5, rtol=0)
+        assert bool(found.with_precision(1.0).log_prob(mean).isfinite().all())
+
+
+def test_one_gaussian_is_a_point_predictive():
+    mean = random_draws(4, 2)
+    moments = MomentPredictive.of(
+        mean, torch.zeros_like(mean), method="exact", precision=3.0
+    )
+    point = GaussianPredictive.point(mean, precision=3.0)
+    y = mean + random_draws(4, 2, seed=1)
+    assert_close(moments.log_prob(y), point.log_prob(y))
+    assert_close(moments.cdf(y), point.cdf(y))
+    assert_close(moments.crps(y), point.crps(y))
+    assert_close(moments.quantile([0.1, 0.8]), point.quantile([0.1, 0.8]))
 
 
 def test_class_probabilities():
@@ -90,10 +197,8 @@ def test_no_covariance():
         MCDropout(last).moments(X).covariance  # noqa: B018
 
 
-def test_rows():
-    found = MCDropout(two_sites()).moments(X)
-    assert len(found[1:3]) == 2
-    assert_same(found[1:3].covariance, found.covariance[1:3])
-    joined = PredictiveMoments.concatenate([found[:2], found[2:]])
-    assert_same(joined.variance, found.variance)
-    assert set(found.to_numpy()) == {"mean", "std", "variance"}
+def test_wrong_moments():
+    with pytest.raises(ShapeError, match="variance must have the shape"):
+        MomentPredictive.of(torch.zeros(3, 1), torch.ones(3), method="exact")
+    with pytest.raises(ParameterError, match="0 or above"):
+        MomentPredictive.of(torch.zeros(3), -torch.ones(3), method="exact")

@@ -85,7 +85,8 @@ def search_scale(
         options={"xatol": tolerance},
     )
     nearest = min(found.x - ends[0], ends[1] - found.x)
-    return BestScale(math.exp(found.x), -float(found.fun), nearest < 2 * tolerance)
+    at_edge = bool(nearest < 2 * tolerance)
+    return BestScale(math.exp(found.x), -float(found.fun), at_edge)
 
 
 def _log_range(low: float, high: float) -> tuple[float, float]:

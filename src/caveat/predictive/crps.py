@@ -79,6 +79,8 @@ def integrated_crps(
     """
     from scipy.integrate import quad_vec
 
+    if y.numel() == 0:
+        return y.double()
     y, scale = y.double(), scale.double()
 
     def squares(step: float) -> np.ndarray:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from caveat.decisions.acquisition.choices import checked_number
 from caveat.decisions.scores import Score, score_of
-from caveat.errors import ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import ClassificationPredictive, Predictive
 
 Array = NDArray[np.float64]
@@ -40,6 +40,11 @@ def disagreement(predictive: Predictive) -> Array:
         The squared length of a row is the variance of its draws, of probabilities for
         a classification, summed over outputs.
     """
+    if not isinstance(predictive, Predictive):
+        raise InputTypeError(
+            f"disagreement needs a caveat Predictive with draws. Got "
+            f"{type(predictive).__name__}; pass features= to Diverse."
+        )
     values = predictive.draws.double()
     if isinstance(predictive, ClassificationPredictive):
         values = values.softmax(-1)
