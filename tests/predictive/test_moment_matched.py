@@ -102,7 +102,10 @@ def test_evaluate_by_closed_forms():
 
 
 def test_evaluate_moments_of_a_network():
-    """With exact moments and a Gaussian output, draws tend to the same report."""
+    """With exact moments and a Gaussian output, draws tend to the same report.
+
+    The standard deviation of 1000 draws is right to 1/sqrt(2000), 2.2 %.
+    """
     model = seeded(lambda: nn.Sequential(nn.Dropout(0.5), nn.Linear(400, 1)))
     x, mc = 0.1 * numbers(30, 400), MCDropout(model.double(), seed=0)
     moments = mc.moments(x, precision=1.0)
@@ -111,7 +114,7 @@ def test_evaluate_moments_of_a_network():
     found = evaluate(moments, y)
     assert moments.exact
     for name in ("log-likelihood", "CRPS", "width of 90% intervals"):
-        assert found[name].value == pytest.approx(drawn[name].value, rel=0.02)
+        assert found[name].value == pytest.approx(drawn[name].value, rel=0.022)
 
 
 def test_without_noise_the_report_says_so():
