@@ -9,7 +9,7 @@ from torch.distributions import MultivariateNormal, Normal
 from torch.testing import assert_close
 
 from caveat import MCDropout
-from caveat.errors import ParameterError, ShapeError
+from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
 from caveat.evaluation import evaluate
 from caveat.predictive import (
     GaussianPredictive,
@@ -170,6 +170,26 @@ def test_class_probabilities():
     assert_same(found.class_probs.sum(1), torch.ones(5).double())
     many = MCDropout(two_sites(70)).moments(X)
     assert_same(many.class_probs, mean_field_softmax(many.mean, many.variance))
+
+
+def test_classification_is_that_of_gaussian_logits():
+    """Two classes: the mean and the entropies of a logistic of one Gaussian."""
+    found = MCDropout(two_sites(2)).moments(X, precision=1.0)
+    classes = found.classification(20_000, seed=1)
+    variance = found.with_precision(1.0).covariance - torch.eye(2).double()
+    apart = variance[:, 0, 0] + variance[:, 1, 1] - 2 * variance[:, 0, 1]
+    nodes = torch.special.ndtri((torch.arange(20_000).double() + 0.5) / 20_000)
+    gap = (found.mean[:, 0] - found.mean[:, 1])[:, None] + apart.sqrt()[:, None] * nodes
+    first = gap.sigmoid()
+    z = (classes.probs[:, 0] - first.mean(1)) / classes.mean_error[:, 0]
+    assert z.abs().max() < 5
+    entropies = torch.special.entr(first) + torch.special.entr(1 - first)
+    error = entropies.std(1) / math.sqrt(20_000)
+    gaps = (classes.expected_entropy - entropies.mean(1)).abs()
+    assert bool((gaps < 5 * error).all())
+    with pytest.raises(DrawsNotKeptError):
+        classes.draws  # noqa: B018
+    assert torch.equal(found.classification(50).probs, found.classification(50).probs)
 
 
 def test_close_to_sampled_class_probabilities():

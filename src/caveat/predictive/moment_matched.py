@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 from caveat import _validation
+from caveat._random import Seed, as_seed
 from caveat.errors import ParameterError, ShapeError
+from caveat.predictive.accumulators import CategoricalAccumulator
 from caveat.predictive.base import count_of
+from caveat.predictive.categorical import CategoricalPredictive
 from caveat.predictive.crps import mixture_crps
 from caveat.predictive.gaussian import EXACT
 from caveat.predictive.mixture import standard_normal
@@ -164,6 +167,31 @@ class MomentPredictive(RegressionPredictive):
             mean.reshape(-1, classes), self._epistemic_variance.reshape(-1, classes)
         )
         return flat.reshape(mean.shape)
+
+    def classification(
+        self, n_draws: int = 100, *, seed: Seed = 0
+    ) -> CategoricalPredictive:
+        """The classification whose logits are Gaussian with these moments.
+
+        Parameters
+        ----------
+        n_draws : int, default 100
+            Logits to draw of each row. It is these draws, not the network, that
+            ``mean_error`` is about.
+        seed : int, torch.Generator or None, default 0
+            Of the logits.
+
+        Returns
+        -------
+        CategoricalPredictive
+            With the classes on the last axis, and without its draws: each row has draws
+            of its own, so they are no functions and nothing joint follows from them.
+        """
+        number = _validation.positive_int("n_draws", n_draws)
+        fixed = as_seed(seed)
+        gathered = CategoricalAccumulator(fixed, keep_draws=False)
+        gathered.add(replace(self, precision=None)._sample(number, fixed))
+        return gathered.result()
 
     def with_precision(self, precision: Any) -> Self:
         return replace(self, precision=_validation.precision_for(precision, self._mean))
