@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from caveat.decisions.defer_targets import NOBODY, Choice, DeferralTarget
+from caveat.decisions.defer_targets import NOBODY, DeferralTarget, ThresholdChoice
 from caveat.errors import CaveatWarning, InputTypeError
 from caveat.evaluation.estimates import Array, Estimate
 from caveat.evaluation.losses import losses_of
@@ -97,7 +97,7 @@ class DeferralPolicy:
         By which rows are ranked.
     target : DeferralTarget
         What was asked for.
-    choice : Choice
+    choice : ThresholdChoice
         The threshold, whether the target is met, and the promise.
     curve : RiskCoverage
         Of the calibration rows.
@@ -105,7 +105,7 @@ class DeferralPolicy:
 
     score: Score
     target: DeferralTarget
-    choice: Choice
+    choice: ThresholdChoice
     curve: RiskCoverage
 
     @property

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
-class Part(NamedTuple):
+class StageAnswer(NamedTuple):
     """The answers of one model: row numbers, and the predictive of these rows."""
 
     rows: Rows
@@ -33,7 +33,7 @@ class CascadeAnswer:
     ----------
     stage : array of int, shape (rows,)
         The number of the stage that answered.
-    parts : tuple of Part
+    parts : tuple of StageAnswer
         Of the models that ran, in order; a part may have no rows.
     n_run : tuple of int
         On how many rows each stage ran.
@@ -42,7 +42,7 @@ class CascadeAnswer:
     """
 
     stage: Rows
-    parts: tuple[Part, ...]
+    parts: tuple[StageAnswer, ...]
     n_run: tuple[int, ...]
     for_person: Rows
 

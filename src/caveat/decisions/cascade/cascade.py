@@ -5,7 +5,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from caveat.decisions.cascade.answers import CascadeAnswer, Part
+from caveat.decisions.cascade.answers import CascadeAnswer, StageAnswer
 from caveat.decisions.cascade.report import CascadeReport, report_on
 from caveat.decisions.cascade.search import Frontier, Thresholds, surface
 from caveat.decisions.cascade.stages import Person, Stage
@@ -194,13 +194,13 @@ class Cascade:
 
     def _asked(
         self, model: Stage, X: Any, left: Rows, limit: float
-    ) -> tuple[Part, Rows]:
+    ) -> tuple[StageAnswer, Rows]:
         """The answers of a stage, and the rows it passes on."""
         predictive = model(take(X, left))
         sure = np.ones(len(left), bool)
         if limit < np.inf:
             sure = model.doubt(predictive) <= limit
-        return Part(left[sure], predictive[sure]), left[~sure]
+        return StageAnswer(left[sure], predictive[sure]), left[~sure]
 
     def _limits(self) -> Thresholds:
         if self.thresholds is None:
