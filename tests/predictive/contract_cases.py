@@ -30,6 +30,14 @@ def noise_head(rows: int = ROWS) -> GaussianPredictive:
     return mixture(precision=random_draws(9, rows, seed=3).exp(), rows=rows)
 
 
+def integrated() -> GaussianPredictive:
+    """Moments from elsewhere beside the draws, as ``regress`` makes them."""
+    plain = mixture(1)
+    mean, variance = plain.mean + 0.05, 1.1 * plain.epistemic_variance
+    error = torch.full_like(mean, 0.01)
+    return plain.with_moments(mean, variance, method="rao-blackwell", mean_error=error)
+
+
 def short_type() -> GaussianPredictive:
     draws = random_draws(9, ROWS, 1, dtype=torch.float32)
     return GaussianPredictive.from_draws(draws, precision=4.0)
@@ -85,6 +93,7 @@ REGRESSIONS: dict[str, Callable[[], Any]] = {
     "mixture of two outputs": lambda: mixture(2, precision=torch.tensor([1.0, 9.0])),
     "mixture of float32": short_type,
     "noise head": noise_head,
+    "moments beside draws": integrated,
     "point": lambda: GaussianPredictive.point(random_draws(ROWS, 1), precision=2.0),
     "point of two outputs": lambda: GaussianPredictive.point(
         random_draws(ROWS, 2), precision=torch.tensor([1.0, 9.0])

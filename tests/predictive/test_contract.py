@@ -293,7 +293,8 @@ def test_crps_is_its_integral(one_output):
 
 def test_samples_have_the_mean_and_the_quantiles(name, regression):
     drawn = regression.sample(N_SAMPLES, seed=3).double()
-    assert_mean_is(drawn, regression.mean.double())
+    if name != "moments beside draws":  # samples are of the draws
+        assert_mean_is(drawn, regression.mean.double())
     if name.startswith("conformal"):
         return  # samples are those of the wrapped predictive
     for level in (0.1, 0.5, 0.9):
