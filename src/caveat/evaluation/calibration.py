@@ -149,8 +149,9 @@ class TemperatureCalibration(Calibration[ClassificationPredictive]):
     With draws, the logits of *each draw* are divided before their probabilities are
     averaged, so that entropy, mutual information and all else stay of one piece.
     Without them the logarithms of the *averaged* probabilities are divided: the answer
-    is then a single draw, in which no disagreement is left. The two temperatures are
-    not the same, so one fitted in one way is not applied in the other.
+    is then a single draw (a point, if there never were draws), in which no disagreement
+    is left. The two temperatures are not the same, so one fitted in one way is not
+    applied in the other.
 
     Attributes
     ----------
@@ -207,6 +208,8 @@ class TemperatureCalibration(Calibration[ClassificationPredictive]):
         CategoricalPredictive
         """
         logits = _kept_logits(predictive)
+        if not self.per_draw and predictive.n_draws == 0:
+            return CategoricalPredictive.point(predictive.log_probs / self.temperature)
         if not self.per_draw:
             logits = predictive.log_probs.unsqueeze(0)
         elif logits is None:
