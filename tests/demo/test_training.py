@@ -4,7 +4,8 @@ import torch
 from torch import nn
 
 from caveat.demo.training import fit, half_squared_error, own_randomness
-from caveat.theory import Loss, weight_decay_groups
+from caveat.noise import weight_decay_groups
+from caveat.theory import Loss
 
 
 def make_net() -> nn.Sequential:

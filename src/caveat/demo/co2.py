@@ -23,9 +23,10 @@ from caveat.demo.table import Report
 from caveat.demo.timing import timed
 from caveat.demo.training import fit, half_squared_error, own_randomness
 from caveat.evaluation import PredictiveDisplay
+from caveat.noise import weight_decay_groups
 from caveat.predictive import GaussianPredictive
 from caveat.sampling import MCDropout
-from caveat.theory import Loss, weight_decay_groups
+from caveat.theory import Loss
 
 N_TRAIN = 272  # months with data, to March 1981, as in the paper
 DROP_RATE = 0.1

@@ -23,9 +23,10 @@ from caveat.demo.table import Report
 from caveat.demo.timing import timed
 from caveat.demo.training import fit, own_randomness
 from caveat.evaluation import SoftmaxScatterDisplay
+from caveat.noise import weight_decay_groups
 from caveat.predictive import CategoricalPredictive
 from caveat.sampling import MCDropout
-from caveat.theory import Loss, weight_decay_groups
+from caveat.theory import Loss
 
 DROP_RATE = 0.5
 LENGTHSCALE = 0.5  # a weight decay of the last layer near the paper's 5e-4

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from caveat import _validation as validation
 from caveat.errors import InputTypeError
-from caveat.noise import divergence
-from caveat.noise.divergence import Lengthscale
 from caveat.noise.layers import (
     WeightLayer,
     require_plain_forward,
     run_with,
     weight_layer,
 )
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class NoisyModule(nn.Module, ABC):
@@ -125,8 +125,18 @@ def drop_rate(value: Any, *, where: str) -> float:
     return validation.drop_rate(float(value), where=where)
 
 
+def checked_lengthscale(value: Lengthscale) -> Lengthscale:
+    """A number above 0; a tensor is taken as it is, so that it may be mapped over."""
+    if isinstance(value, Tensor):
+        return value
+    return validation.positive("lengthscale", value)
+
+
+def dropped_kl(weight: Tensor, keep_prob: float, length: Lengthscale) -> Tensor:
+    """KL of weights of which the share p is kept, up to a constant (ledger E30)."""
+    return divergence.dropped(weight.square().sum(), keep_prob, length)
+
+
 def bias_kl(layer: WeightLayer, keep_prob: float, length: Lengthscale) -> Tensor | int:
     """KL of biases that are not drawn, or dropped; 0 if there are none."""
-    if layer.bias is None:
-        return 0
-    return divergence.dropped(layer.bias, keep_prob, length)
+    return 0 if layer.bias is None else dropped_kl(layer.bias, keep_prob, length)

@@ -22,9 +22,8 @@ from torch.nn.utils.rnn import (
 )
 
 from caveat.errors import InputTypeError, UnsupportedModelError
-from caveat.noise import divergence
-from caveat.noise.base import NoisyModule, drop_rate
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import NoisyModule, checked_lengthscale, drop_rate, dropped_kl
+from caveat.theory.divergence import Lengthscale
 
 State: TypeAlias = tuple[Tensor, ...]  # h; h and c of an LSTM; each (batch, hidden)
 
@@ -114,7 +113,7 @@ class _OneMaskPerSequence(NoisyModule, nn.RNNBase):
         """
         length = checked_lengthscale(lengthscale)
         terms = [
-            divergence.dropped(parameter, self._keep_prob(name), length)
+            dropped_kl(parameter, self._keep_prob(name), length)
             for name, parameter in self.named_parameters()
         ]
         return torch.stack(terms).sum()
