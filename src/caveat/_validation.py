@@ -12,7 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import (
+    InputTypeError,
+    ParameterError,
+    RowIndexError,
+    ShapeError,
+)
 
 
 def positive_int(name: str, value: Any) -> int:
@@ -369,7 +374,7 @@ def row_index(index: Any, n_rows: int) -> slice | Tensor:
         numbers = range(n_rows)[index]
         return index if numbers.step > 0 else torch.tensor(list(numbers)).long()
     if isinstance(index, Integral):
-        row = range(n_rows)[int(index)]
+        row = row_numbers(torch.tensor([int(index)]), n_rows).item() % n_rows
         return slice(row, row + 1)
     try:
         rows = torch.as_tensor(index).cpu()  # as an index it serves all devices
@@ -388,9 +393,17 @@ def row_index(index: Any, n_rows: int) -> slice | Tensor:
                 f"A mask must have one bool per row. Got {len(rows)} for {n_rows} rows."
             )
         return rows
-    if rows.numel() and not -n_rows <= int(rows.min()) <= int(rows.max()) < n_rows:
-        raise IndexError(f"Row numbers must lie in [-{n_rows}, {n_rows}).")
-    return rows.long()
+    return row_numbers(rows.long(), n_rows)
+
+
+def row_numbers(rows: Tensor, n_rows: int) -> Tensor:
+    """Numbers of rows that there are; negative ones count from the end."""
+    bad = rows[(rows < -n_rows) | (rows >= n_rows)]
+    if len(bad):
+        raise RowIndexError(
+            f"Row numbers must lie in [-{n_rows}, {n_rows}). Got {int(bad[0])}."
+        )
+    return rows
 
 
 def instances(name: str, values: Sequence[Any], kind: type[Any]) -> list[Any]:

@@ -9,7 +9,7 @@ import torch
 from caveat.data import MonthlySeries, load_co2_monthly
 from caveat.demo import co2
 
-TINY = co2.Effort(width=16, n_steps=30, n_draws=10, plain_passes=1)
+TINY = co2.CO2Effort(width=16, n_steps=30, n_draws=10, plain_passes=1)
 
 
 def forged() -> MonthlySeries:
@@ -21,7 +21,7 @@ def forged() -> MonthlySeries:
 
 
 def test_the_training_part_is_standardised() -> None:
-    task = co2.Task.of(load_co2_monthly())
+    task = co2.CO2Task.of(load_co2_monthly())
     train = slice(co2.N_TRAIN)
     for tensor in (task.x[train], task.y[train]):
         assert tensor.mean().item() == pytest.approx(0, abs=1e-6)
@@ -36,7 +36,7 @@ def test_the_training_part_ends_in_march_1981() -> None:
 
 
 def test_no_test_month_is_seen() -> None:
-    task, other = (co2.Task.of(series) for series in (load_co2_monthly(), forged()))
+    task, other = (co2.CO2Task.of(series) for series in (load_co2_monthly(), forged()))
     assert task.scale == other.scale
     rows = torch.arange(co2.N_TRAIN)
     precisions = [co2.choose_precision(t, TINY, seed=0) for t in (task, other)]

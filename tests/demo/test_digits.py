@@ -18,7 +18,7 @@ def test_enlarged_images_keep_their_ink() -> None:
 
 def test_the_split_is_stratified_disjoint_and_seeded() -> None:
     data = load_digits_images()
-    task, again, other = (digits.Task.of(data, seed=seed) for seed in (0, 0, 1))
+    task, again, other = (digits.DigitsTask.of(data, seed=seed) for seed in (0, 0, 1))
     assert len(task.train[1]) == 1347 and len(task.test[1]) == 450
     assert (torch.bincount(task.test[1]) >= 43).all()
     assert torch.equal(task.test[0], again.test[0])
@@ -37,7 +37,7 @@ def test_rotations_start_upright_and_turn() -> None:
 
 
 def test_a_typical_digit_is_one_of_the_test_images() -> None:
-    task = digits.Task.of(load_digits_images(), seed=0)
+    task = digits.DigitsTask.of(load_digits_images(), seed=0)
     chosen = digits.typical(task, 1)
     same = (task.test[0] == chosen).all((1, 2, 3))
     assert task.test[1][same].tolist() == [1]

@@ -168,7 +168,7 @@ def _read_npz(path: Path, prefix: str) -> Reviews:
         data, indices, indptr, shape, y = (arrays[prefix + key] for key in keys)
         counts = csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()))
         counts.check_format(full_check=True)
-        return Reviews(counts, _labels(y, counts.shape[0]))
+        return Reviews(counts, _labels(path, y, counts.shape[0]))
 
 
 def _read_svmlight(path: Path) -> Reviews:
@@ -178,12 +178,14 @@ def _read_svmlight(path: Path) -> Reviews:
         counts, y = load_svmlight_file(
             str(path), n_features=5000, dtype=np.int16, zero_based=True
         )
-        return Reviews(counts, _labels(y, counts.shape[0]))
+        return Reviews(counts, _labels(path, y, counts.shape[0]))
 
 
-def _labels(y: NDArray[Any], n_reviews: int) -> NDArray[np.int64]:
+def _labels(path: Path, y: NDArray[Any], n_reviews: int) -> NDArray[np.int64]:
     if y.shape != (n_reviews,) or not np.isin(y, (-1, 1)).all():
-        raise ValueError("it should have a label, +1 or -1, for every review")
+        raise storage.damaged(
+            path, "it should have a label, +1 or -1, for every review"
+        )
     return y.astype(np.int64)
 
 
@@ -191,8 +193,9 @@ def _read_vocabulary(path: Path, reviews: Reviews) -> tuple[str, ...]:
     with storage.reading(path):
         words = tuple(storage.read_bytes(path).decode().removesuffix("\n").split("\n"))
         if len(words) != reviews.X.shape[1]:
-            raise ValueError(
-                f"it should name {reviews.X.shape[1]} columns, and names {len(words)}"
+            raise storage.damaged(
+                path,
+                f"it should name {reviews.X.shape[1]} columns, and names {len(words)}",
             )
         return words
 
@@ -217,7 +220,7 @@ def _member(archive: tarfile.TarFile, ending: str) -> bytes:
         stream = archive.extractfile(member) if member.isfile() else None
         if stream is not None and member.name.endswith(f"/{ending}"):
             return stream.read()
-    raise KeyError(f"it holds no {ending}")
+    raise storage.damaged(Path(str(archive.name)), f"it holds no {ending}")
 
 
 def _parse_line(line: bytes) -> tuple[dict[str, int], int]:

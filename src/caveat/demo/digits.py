@@ -38,25 +38,25 @@ PLAIN_PASSES = 10
 
 
 @dataclass(frozen=True)
-class Effort:
+class DigitsEffort:
     """How much work to put in."""
 
     n_steps: int
 
 
-FULL = Effort(n_steps=500)
-QUICK = Effort(n_steps=100)
+FULL = DigitsEffort(n_steps=500)
+QUICK = DigitsEffort(n_steps=100)
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class DigitsTask:
     """Images (rows, 1, 20, 20) and labels (rows,), split at random."""
 
     train: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor]
 
     @classmethod
-    def of(cls, digits: DigitImages, *, seed: int) -> "Task":
+    def of(cls, digits: DigitImages, *, seed: int) -> "DigitsTask":
         images = torch.from_numpy(enlarge(digits.image))[:, None]
         labels = torch.from_numpy(digits.label)
         rows = np.arange(len(digits))
@@ -72,7 +72,7 @@ def enlarge(images: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.pad(larger, ((0, 0), (2, 2), (2, 2)))
 
 
-def typical(task: Task, digit: int) -> Tensor:
+def typical(task: DigitsTask, digit: int) -> Tensor:
     """The test image nearest to the mean training image of a digit."""
     mean = task.train[0][task.train[1] == digit].mean(0)
     images = task.test[0][task.test[1] == digit]
@@ -88,9 +88,9 @@ def rotations(image: Tensor) -> Tensor:
     return torch.from_numpy(np.stack(turned))[:, None]
 
 
-def run(folder: Path, effort: Effort, *, seed: int) -> Report:
+def run(folder: Path, effort: DigitsEffort, *, seed: int) -> Report:
     """Train, score on the test images, turn one of them, and draw."""
-    task = Task.of(load_digits_images(), seed=seed)
+    task = DigitsTask.of(load_digits_images(), seed=seed)
     net = train(task, effort, seed=seed)
     images, labels = task.test
     mc = MCDropout(net, seed=seed)
@@ -119,7 +119,7 @@ def run(folder: Path, effort: Effort, *, seed: int) -> Report:
     )
 
 
-def train(task: Task, effort: Effort, *, seed: int) -> nn.Sequential:
+def train(task: DigitsTask, effort: DigitsEffort, *, seed: int) -> nn.Sequential:
     """The LeNet, trained."""
     with own_randomness(seed):
         net = make_net()

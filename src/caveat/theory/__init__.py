@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from caveat.theory.bound import elbo, gaussian_log_likelihood, objective_from_elbo
 from caveat.theory.kl import (
-    Estimate,
+    MonteCarloEstimate,
     component_information,
     kl_bias,
     kl_row_exact,
@@ -53,7 +53,7 @@ __all__ = [
     "kl_row_lower_bound",
     "kl_row_monte_carlo",
     "kl_bias",
-    "Estimate",
+    "MonteCarloEstimate",
     "gaussian_log_likelihood",
     "elbo",
     "objective_from_elbo",

@@ -29,7 +29,7 @@ from caveat._random import Seed, as_seed
 from caveat.theory import divergence
 
 
-class Estimate(NamedTuple):
+class MonteCarloEstimate(NamedTuple):
     """A Monte Carlo mean and its standard error."""
 
     value: Tensor
@@ -209,7 +209,7 @@ def kl_row_monte_carlo(
     lengthscale: float = 1.0,
     n_draws: int,
     seed: Seed = None,
-) -> Estimate:
+) -> MonteCarloEstimate:
     """KL of a dropped row by drawing weights, with its standard error (ledger E25).
 
     Parameters
@@ -223,7 +223,7 @@ def kl_row_monte_carlo(
 
     Returns
     -------
-    Estimate
+    MonteCarloEstimate
         ``value`` and ``standard_error``, each of shape (*rows,).
 
     Examples
@@ -246,7 +246,7 @@ def kl_row_monte_carlo(
     weights = (uniform < keep) * mean + std * noise
     # E25: (1/T) sum_t log q(w_t) - log prior(w_t)
     ratio = _log_mixture(weights, mean, keep, std) - _log_normal(weights, 1 / length)
-    return Estimate(ratio.mean(0), ratio.std(0) / math.sqrt(n_draws))
+    return MonteCarloEstimate(ratio.mean(0), ratio.std(0) / math.sqrt(n_draws))
 
 
 def kl_bias(

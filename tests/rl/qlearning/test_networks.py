@@ -66,7 +66,8 @@ def test_gradient_of_the_loss_is_that_of_autograd():
     outputs = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
     actions = torch.randint(3, (2, 4, 1)).double()
     targets = torch.cat([actions, torch.randn(2, 4, 1).double()], -1)
-    objective = TakenAction()
+    objective = TakenAction(3)
+    assert objective.n_outputs(2) == 3
     loss = objective.loss(outputs, targets)
     assert loss.shape == (2, 4)
     (expected,) = torch.autograd.grad(loss.sum(), outputs)

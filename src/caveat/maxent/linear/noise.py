@@ -18,7 +18,7 @@ from caveat.maxent.linear.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Noise(ABC):
+class FeatureNoise(ABC):
     """Noise that multiplies p weights; a group of weights shares its number.
 
     Attributes
@@ -74,7 +74,7 @@ class Noise(ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class BernoulliNoise(Noise):
+class BernoulliFeatureNoise(FeatureNoise):
     """1 with probability 1 - f and 0 with probability f (paper 002 eq. 12)."""
 
     @property
@@ -92,7 +92,7 @@ class BernoulliNoise(Noise):
 
 @final
 @dataclass(frozen=True, eq=False)
-class GaussianNoise(Noise):
+class GaussianFeatureNoise(FeatureNoise):
     """N(1, a) with a = f / (1 - f), which has the same posterior predictions."""
 
     @property
@@ -108,12 +108,15 @@ class GaussianNoise(Noise):
         return 1.0 + spread * rng.standard_normal((n_draws, len(rates)))
 
 
-KINDS: dict[str, type[Noise]] = {"bernoulli": BernoulliNoise, "gaussian": GaussianNoise}
+KINDS: dict[str, type[FeatureNoise]] = {
+    "bernoulli": BernoulliFeatureNoise,
+    "gaussian": GaussianFeatureNoise,
+}
 
 
 def make_noise(
     drop_rate: Any, n_features: int, *, kind: Any = "bernoulli", groups: Any = None
-) -> Noise:
+) -> FeatureNoise:
     """Noise for ``n_features`` weights, from what a user may write.
 
     Parameters
@@ -129,7 +132,7 @@ def make_noise(
 
     Returns
     -------
-    Noise
+    FeatureNoise
 
     Examples
     --------

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caveat.errors import ShapeError
-from caveat.rl.qlearning.memory import Replay
+from caveat.rl.qlearning.memory import ReplayMemory
 from caveat.rl.qlearning.networks import Floats, QNetworks
 from caveat.rl.qlearning.settings import QSettings
 from caveat.rl.states import restore, states_of
@@ -56,7 +56,7 @@ class DQNFleet:
         self.networks = QNetworks(
             sizes, settings.drop_rates, weights=weights, noise=noise
         )
-        self.replay = Replay(settings.capacity, n_inputs, memory)
+        self.replay = ReplayMemory(settings.capacity, n_inputs, memory)
 
     def __len__(self) -> int:
         return len(self._generators)

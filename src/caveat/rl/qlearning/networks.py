@@ -29,9 +29,12 @@ class TakenAction:
     Targets (..., rows, 2) are the number of the action and what its value should be.
     """
 
+    def __init__(self, n_actions: int) -> None:
+        self._n_actions = n_actions
+
     def n_outputs(self, n_targets: int) -> int:
         """One for each action, which the targets do not tell."""
-        raise NotImplementedError
+        return self._n_actions
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Loss of each row, shape (..., rows)."""
@@ -73,7 +76,7 @@ class QNetworks:
     ) -> None:
         n_inputs, *hidden, n_actions = sizes
         self.architecture = Architecture(n_inputs, tuple(hidden), n_actions)
-        self._stack = Stack(self.architecture, TakenAction())
+        self._stack = Stack(self.architecture, TakenAction(n_actions))
         self._noise = list(noise)
         self._thresholds = [round(rate * _LEVELS) for rate in drop_rates]
         self._gains = [np.float32(1 / (1 - t / _LEVELS)) for t in self._thresholds]
