@@ -10,6 +10,7 @@ from caveat.errors import (
     InputTypeError,
     MissingExtraError,
     ParameterError,
+    RowIndexError,
     ShapeError,
 )
 from caveat.predictive import CategoricalPredictive, GaussianPredictive, Predictive
