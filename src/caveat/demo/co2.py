@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from caveat.data import MonthlySeries, load_co2_monthly
 from caveat.demo.table import Report
 from caveat.demo.timing import timed
-from caveat.demo.training import fit, half_squared_error, own_randomness
+from caveat.demo.training import fit, half_squared_error, layer
 from caveat.evaluation import PredictiveDisplay
 from caveat.noise import weight_decay_groups
 from caveat.predictive import GaussianPredictive
@@ -137,28 +137,39 @@ def train(
     task: CO2Task, rows: Tensor, effort: CO2Effort, *, precision: float, seed: int
 ) -> nn.Sequential:
     """The dropout net, trained on some of the months."""
-    with own_randomness(seed):
-        net = make_net(effort.width)
-        groups = weight_decay_groups(
-            net,
-            precision=precision,
-            lengthscale=LENGTHSCALE,
-            n_train=len(rows),
-            loss=Loss.half_squared_error(),
-        )
-        data = (task.x[rows], task.y[rows])
-        fit(net, groups, half_squared_error, data, n_steps=effort.n_steps, what="CO2")
+    generator = torch.Generator().manual_seed(seed)
+    net = make_net(effort.width, generator)
+    groups = weight_decay_groups(
+        net,
+        precision=precision,
+        lengthscale=LENGTHSCALE,
+        n_train=len(rows),
+        loss=Loss.half_squared_error(),
+    )
+    data = (task.x[rows], task.y[rows])
+    fit(
+        net,
+        groups,
+        half_squared_error,
+        data,
+        generator=generator,
+        n_steps=effort.n_steps,
+        what="CO2",
+    )
     return net
 
 
-def make_net(width: int) -> nn.Sequential:
+def make_net(width: int, generator: torch.Generator) -> nn.Sequential:
     """Three hidden layers, dropout after each non-linearity and none on the input."""
     layers: list[nn.Module] = []
     for fan_in in (1, width, width):
-        linear = nn.Linear(fan_in, width)
-        nn.init.kaiming_uniform_(linear.weight, nonlinearity="relu")
+        linear = layer(nn.Linear, fan_in, width, generator=generator)
+        nn.init.kaiming_uniform_(
+            linear.weight, nonlinearity="relu", generator=generator
+        )
         layers += [linear, nn.ReLU(), nn.Dropout(DROP_RATE)]
-    return nn.Sequential(*layers, nn.Linear(width, 1))
+    last = layer(nn.Linear, width, 1, generator=generator)
+    return nn.Sequential(*layers, last).eval()
 
 
 def figure(task: CO2Task, standard: Tensor, predictive: GaussianPredictive) -> Figure:
