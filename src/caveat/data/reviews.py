@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from caveat import _validation as validation
 from caveat.data import storage
 from caveat.data.storage import DataFile, Dataset, Edition
-from caveat.errors import ParameterError
 
 CATEGORIES = ("books", "dvd", "electronics", "kitchen")
 VERSIONS = ("full", "top5000", "unlabelled")
@@ -101,8 +101,8 @@ def load_reviews(category: str, version: str = "full") -> ReviewData:
     >>> books.train.X.shape, books.vocabulary[-1]  # doctest: +SKIP
     ((2000, 195887), '~$20.00_a')
     """
-    _one_of("category", category, CATEGORIES)
-    _one_of("version", version, VERSIONS)
+    validation.one_of("category", category, CATEGORIES)
+    validation.one_of("version", version, VERSIONS)
     edition = storage.choose(dataset(version, (category,)))
     paths = [storage.obtain(file) for file in edition.files]
     if edition.files == (_ARCHIVE,):
@@ -146,13 +146,6 @@ def _editions(version: str, categories: tuple[str, ...]) -> Iterator[Edition]:
         files = [f"{stem}.{end}" for stem in stems for end in ("npz", "vocab.txt.gz")]
         yield Edition(source, tuple(DataFile(path) for path in files))
     yield Edition(source, (_ARCHIVE,))
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ParameterError(
-            f"{name} must be one of {', '.join(allowed)}. Got {value!r}."
-        )
 
 
 def _read_parts(paths: list[Path]) -> tuple[Reviews, Reviews]:

@@ -11,13 +11,11 @@ that computes the layer with that noise. Such a module
 """
 
 from abc import ABC, abstractmethod
-from numbers import Real
-from typing import Any, cast
+from typing import cast
 
 from torch import Tensor, nn
 
 from caveat import _validation as validation
-from caveat.errors import InputTypeError
 from caveat.noise.layers import (
     WeightLayer,
     require_plain_forward,
@@ -113,16 +111,6 @@ class Noise(ABC):
 
     @abstractmethod
     def _wrapped(self, layer: WeightLayer) -> NoisyLayer: ...
-
-
-def drop_rate(value: Any, *, where: str) -> float:
-    """A drop rate given by the user, in [0, 1)."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputTypeError(
-            f"A drop rate must be a number in [0, 1). Got {value!r} of type "
-            f"{type(value).__name__} at {where}."
-        )
-    return validation.drop_rate(float(value), where=where)
 
 
 def checked_lengthscale(value: Lengthscale) -> Lengthscale:

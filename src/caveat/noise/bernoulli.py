@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from caveat.noise.base import Noise, checked_lengthscale, drop_rate, dropped_kl
+from caveat import _validation as validation
+from caveat.noise.base import Noise, checked_lengthscale, dropped_kl
 from caveat.noise.layers import WeightLayer, unit_axis
 from caveat.noise.units import InputNoisyLayer, UnitNoise
 from caveat.theory.divergence import Lengthscale
@@ -116,4 +117,4 @@ class Bernoulli(Noise):
 
 
 def _rate(value: float) -> float:
-    return drop_rate(value, where="Bernoulli noise")
+    return validation.drop_rate(value, where="Bernoulli noise")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
+from caveat import _validation as validation
 from caveat.noise.base import (
     Noise,
     WeightNoisyLayer,
     bias_kl,
     checked_lengthscale,
-    drop_rate,
     dropped_kl,
 )
 from caveat.noise.layers import WeightLayer
@@ -81,7 +81,7 @@ class DropConnect(Noise):
     on_biases: bool = False
 
     def __post_init__(self) -> None:
-        drop_rate(self.drop_rate, where="DropConnect")
+        validation.drop_rate(self.drop_rate, where="DropConnect")
 
     def _wrapped(self, layer: WeightLayer) -> DropConnectLayer:
         return DropConnectLayer(layer, float(self.drop_rate), self.on_biases)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from caveat import _validation as validation
-from caveat.noise.base import Noise, checked_lengthscale, drop_rate
+from caveat.noise.base import Noise, checked_lengthscale
 from caveat.noise.layers import WeightLayer, unit_axis
 from caveat.noise.units import InputNoisyLayer, UnitNoise
 from caveat.theory import divergence
@@ -99,4 +99,6 @@ class Gaussian(Noise):
 
 
 def _positive_rate(value: float) -> float:
-    return validation.positive("drop_rate", drop_rate(value, where="Gaussian noise"))
+    return validation.positive(
+        "drop_rate", validation.drop_rate(value, where="Gaussian noise")
+    )

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from caveat import _validation as validation
-from caveat.noise.base import Noise, WeightNoisyLayer, checked_lengthscale, drop_rate
+from caveat.noise.base import Noise, WeightNoisyLayer, checked_lengthscale
 from caveat.noise.layers import WeightLayer, along_rows, n_rows, rows
 from caveat.theory import divergence
 from caveat.theory.divergence import Lengthscale
@@ -75,7 +75,7 @@ class Mixture(Noise):
     sd: float = 0.1
 
     def __post_init__(self) -> None:
-        drop_rate(self.drop_rate, where="Mixture")
+        validation.drop_rate(self.drop_rate, where="Mixture")
         validation.positive("sd", self.sd)
 
     def _wrapped(self, layer: WeightLayer) -> MixtureLayer:

@@ -13,6 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from caveat._validation import drop_rate as valid_rate
+from caveat._validation import one_of
 from caveat.errors import ParameterError, ShapeError
 from caveat.maxent.linear.arrays import Array
 
@@ -141,12 +142,9 @@ def make_noise(
     >>> make_noise([0.0, 0.5, 0.5], 3, kind="gaussian").variance
     array([0., 1., 1.])
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ParameterError(
-            f"noise must be one of {', '.join(map(repr, KINDS))}. Got {kind!r}."
-        )
+    law = KINDS[one_of("noise", kind, KINDS)]
     rates = _rates(drop_rate, n_features)
-    return KINDS[kind](rates, _groups(groups, rates))
+    return law(rates, _groups(groups, rates))
 
 
 def _rates(drop_rate: Any, n_features: int) -> Array:
