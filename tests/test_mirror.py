@@ -21,10 +21,11 @@ def own_test(module: str) -> Path:
 
 
 def names(module: str) -> set[str]:
-    """What a test of a module would speak of: its name, or what it defines."""
+    """What a test of a module speaks of: its name, what it defines, its folders."""
     body = tree(PACKAGE / module).body
     defined = {n.name for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-    return {name for name in defined if not name.startswith("_")} | {Path(module).stem}
+    own = {Path(module).stem, *Path(module).parts[:-1]}
+    return {name for name in defined if not name.startswith("_")} | own
 
 
 @pytest.mark.parametrize("module", MODULES)
