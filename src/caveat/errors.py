@@ -1,4 +1,4 @@
-"""Everything Caveat raises on purpose, and the warnings it gives.
+"""What Caveat raises on purpose, and the warnings it gives.
 
 ::
 
@@ -6,6 +6,7 @@
     ├── ParameterError          (also ValueError)    a value outside its range
     ├── ShapeError              (also ValueError)    tensors that do not fit together
     ├── InputTypeError          (also TypeError)     not the kind of thing expected
+    ├── RowIndexError           (also IndexError)    there is no such row
     ├── NoStochasticSiteError   (also ValueError)    nothing in the model is random
     ├── UnsupportedModelError   (also RuntimeError)  a model we cannot run correctly
     ├── DrawsNotKeptError       (also RuntimeError)  asked of moments what needs draws
@@ -15,7 +16,9 @@
 
     CaveatWarning               (a UserWarning)      right, but not what you may think
 
-Each message says what was expected, what came, and what to do.
+Each message says what was expected, what came, and what to do. A package that has
+errors of its own derives them from these, or from ``CaveatError`` and the kind that its
+users expect. ``tests/test_errors.py`` reads every ``raise`` in the package.
 """
 
 
@@ -33,6 +36,10 @@ class ShapeError(CaveatError, ValueError):
 
 class InputTypeError(CaveatError, TypeError):
     """An argument is not of a kind that can be used."""
+
+
+class RowIndexError(CaveatError, IndexError):
+    """A row number lies outside the rows that there are."""
 
 
 class NoStochasticSiteError(CaveatError, ValueError):

@@ -21,7 +21,7 @@ from caveat.errors import CaveatWarning
 from caveat.maxent.linear.arrays import Array, Matrix
 from caveat.maxent.linear.design import Design
 from caveat.maxent.linear.krylov import solve as krylov_solve
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 
 class VariancePrior(NamedTuple):
@@ -163,11 +163,11 @@ class LinearPosterior:
         # E41: Cov w = b_n / (a_n - 1) Lambda^-1
         return self.noise_variance * self._inverse(chosen)
 
-    def locations(self, directions: Rows) -> Array:
+    def locations(self, directions: ShiftedRows) -> Array:
         """level + u'mu of whitened directions u."""
         return self.level + directions.times(self.white_mean)
 
-    def leverages(self, directions: Rows) -> Array:
+    def leverages(self, directions: ShiftedRows) -> Array:
         """u'Lambda^-1 u, plus 1/n with an intercept: variance of u'w + b over v."""
         return self.design.level_variance + self.design.factor.quadratic(directions)
 

@@ -4,17 +4,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError
+from caveat.noise.base import NoisyModule
+from caveat.noise.priors import NO_PRIOR, is_bias, listed, named_keep_probs
+from caveat.noise.units import UnitNoise
+from caveat.theory.chains import in_order
 from caveat.theory.loss import Loss
 from caveat.theory.precision import l2_penalty, weight_decay_from_penalty
 
 _WEIGHTS = (nn.Linear, _ConvNd, nn.Embedding, nn.EmbeddingBag)
 _MASKS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
-_NO_PRIOR = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.PReLU)
 
 _UNKNOWN = """keep_prob must be given for {names}.
 Which dropout feeds these weights cannot be read off {model}: only chains are followed,
@@ -114,21 +116,20 @@ def _keep_probs(
     unknown: list[str] = []
     for name, parameter, owner in _parameters(model):
         keep = known.get(parameter, _by_kind(name, owner, every))
-        if keep is None and not isinstance(owner, _NO_PRIOR):
+        if keep is None and not isinstance(owner, NO_PRIOR):
             unknown.append(name)
         keeps[parameter] = keep
     if unknown:
-        names = ", ".join(map(repr, unknown))
-        raise ParameterError(_UNKNOWN.format(names=names, model=type(model).__name__))
+        known_as = {"names": listed(unknown), "model": type(model).__name__}
+        raise ParameterError(_UNKNOWN.format(**known_as))
     return keeps
 
 
 def _by_kind(name: str, owner: nn.Module, weights: float | None) -> float | None:
     """p of a parameter that is not known by itself: that of ``weights``, or 1."""
-    if isinstance(owner, _NO_PRIOR):
+    if isinstance(owner, NO_PRIOR):
         return None
-    is_bias = "bias" in name.rpartition(".")[2]
-    return 1.0 if is_bias else weights
+    return 1.0 if is_bias(name) else weights
 
 
 def _parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, nn.Module]]:
@@ -142,17 +143,9 @@ def _parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, nn.Module
 
 
 def _named(model: nn.Module, given: Mapping[str, float]) -> dict[Tensor, float | None]:
-    names = dict(model.named_parameters(remove_duplicate=False))
-    for name in given:
-        if name not in names:
-            raise ParameterError(
-                f"keep_prob must name parameters of the model. Got {name!r}; "
-                f"there are {', '.join(map(repr, names))}."
-            )
-    return {
-        names[name]: validation.keep_probability(f"keep_prob[{name!r}]", value)
-        for name, value in given.items()
-    }
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    keeps = named_keep_probs(model, given)
+    return {parameters[name]: keep for name, keep in keeps.items()}
 
 
 def _fed_in_chain(model: nn.Module) -> dict[Tensor, float | None]:
@@ -170,21 +163,20 @@ def _fed_in_chain(model: nn.Module) -> dict[Tensor, float | None]:
         elif isinstance(module, _MASKS):
             rate = validation.drop_rate(module.p, where=f"{module} of the model")
             keep = None if keep is None else keep * (1.0 - rate)
-        elif isinstance(mask := getattr(module, "keep_prob", None), float):
-            keep = None if keep is None else keep * mask
+        elif isinstance(module, UnitNoise) and module.keep_prob is not None:
+            keep = None if keep is None else keep * module.keep_prob
         elif not _is_clear(module):
             keep = None
     return fed
 
 
 def _noise_of(module: nn.Module) -> dict[Tensor, float] | None:
-    """Keep probabilities that a layer of caveat.noise carries itself."""
-    keep_probs = getattr(module, "keep_probs", None)
-    return keep_probs() if callable(keep_probs) else None
+    """Keep probabilities that a noisy layer carries itself."""
+    return module.keep_probs() if isinstance(module, NoisyModule) else None
 
 
 def _carried(model: nn.Module) -> dict[Tensor, float | None]:
-    """Keep probabilities of all layers of caveat.noise."""
+    """Keep probabilities of all noisy layers."""
     return {w: p for m in model.modules() for w, p in (_noise_of(m) or {}).items()}
 
 
@@ -204,28 +196,14 @@ def _behind(
 
 def _require_decays(model: nn.Module) -> None:
     """Refuse noise whose KL term depends on more than squared weights."""
-    names = [repr(name) for name, m in model.named_modules() if _noise_of(m) == {}]
+    names = [name for name, m in model.named_modules() if _noise_of(m) == {}]
     if names:
-        raise ParameterError(_NO_DECAY.format(names=", ".join(names)))
-
-
-def in_order(module: nn.Module) -> Iterator[nn.Module]:
-    """The modules of a chain as they are called; what is no chain, as a whole."""
-    if isinstance(module, nn.Sequential) and _runs_in_order(module):
-        for child in module:
-            yield from in_order(child)
-    else:
-        yield module
-
-
-def _runs_in_order(module: nn.Sequential) -> bool:
-    """Whether a subclass of nn.Sequential still calls its modules one by one."""
-    return type(module).forward is nn.Sequential.forward
+        raise ParameterError(_NO_DECAY.format(names=listed(names)))
 
 
 def _is_clear(module: nn.Module) -> bool:
     """Whether a module surely neither drops units nor mixes them by weights."""
-    if isinstance(module, _NO_PRIOR):
+    if isinstance(module, NO_PRIOR):
         return True
     plain = not list(module.children()) and not list(module.parameters())
     plain = plain and not hasattr(module, "keep_prob")

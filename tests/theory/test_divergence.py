@@ -1,4 +1,4 @@
-"""KL terms against caveat.theory, torch.distributions and Monte Carlo."""
+"""Raw KL terms against integrals, torch.distributions and Monte Carlo."""
 
 import math
 
@@ -19,9 +19,10 @@ from torch.distributions import (
 from torch.testing import assert_close
 
 from caveat import theory
-from caveat.noise import divergence
+from caveat.theory import divergence
 from tests.noise.families import double
 from tests.statistics import assert_mean_is
+from tests.theory.integrals import naive_information
 
 ROWS = [[1.0, -1.0, 0.5], [0.3, 0.4, 0.0], [-0.02, 0.01, 0.03]]  # p m of three rows
 
@@ -29,13 +30,39 @@ ROWS = [[1.0, -1.0, 0.5], [0.3, 0.4, 0.0], [-0.02, 0.01, 0.03]]  # p m of three 
 @pytest.mark.parametrize("length", [0.3, 1.0, 2.5])
 @pytest.mark.parametrize("keep", [0.02, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("sd", [0.01, 0.1, 0.7])
-def test_two_components_are_those_of_theory(keep, sd, length):
-    rows = double(ROWS)
-    expected = theory.kl_row_exact(
-        rows / keep, keep_prob=keep, component_std=sd, lengthscale=length
-    ).sum()
-    found = divergence.two_components(rows, keep, sd, length)
-    assert_close(found, expected, rtol=1e-11, atol=1e-11)
+def test_two_components_are_proposition_1_less_the_information(keep, sd, length):
+    found = divergence.two_components(double(ROWS), keep, math.log(sd), length)
+    for row, kl in zip(ROWS, found.tolist(), strict=True):
+        square = sum(w**2 for w in row) / keep**2
+        variance = (length * sd) ** 2
+        upper = keep * length**2 * square / 2 + 1.5 * (
+            variance - math.log(variance) - 1
+        )
+        gap = min(math.sqrt(square) / sd, 40.0)  # beyond, components are apart
+        expected = upper - naive_information(gap, keep)
+        assert kl == pytest.approx(expected, rel=1e-11, abs=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_information_at_the_ends(dtype):
+    """None if p is 1, or the components are one; H(p) if they are far apart."""
+    gap = torch.tensor([0.0, 1.0, 30.0, 1e6], dtype=dtype)
+    nothing = divergence.information(gap, 1.0)
+    assert nothing.dtype == dtype
+    assert_close(nothing, torch.zeros_like(gap))
+    found = divergence.information(gap, 0.3)
+    assert_close(found[0], torch.zeros_like(found[0]))
+    assert_close(found[2:], theory.mask_entropy(0.3).to(dtype).expand(2))
+
+
+def test_networks_can_be_mapped_over():
+    rows, keep = torch.rand(4, 3, 2).double(), 0.7
+
+    def kl(network):
+        return divergence.two_components(network, keep, math.log(0.3), 1.5).sum()
+
+    each = torch.stack([kl(network) for network in rows])
+    assert_close(torch.func.vmap(kl)(rows), each)
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.8])
@@ -47,7 +74,8 @@ def test_dropped_weights_are_proposition_1_without_its_constant(keep):
     constant = theory.kl_bias(
         torch.zeros(rows.numel()).double(), component_std=sd, lengthscale=length
     )
-    assert_close(divergence.dropped(rows, keep, length), upper - constant)
+    square = rows.square().sum()
+    assert_close(divergence.dropped(square, keep, length), upper - constant)
 
 
 @pytest.mark.parametrize("keep", [1e-6, 0.3, 0.5, 0.999])
@@ -57,12 +85,12 @@ def test_entropy_is_that_of_theory(keep):
     assert_close(divergence.mask_entropy(-logit), theory.mask_entropy(keep))
 
 
-def test_gaussian_is_that_of_theory_and_of_torch():
+def test_gaussian_is_that_of_torch():
     mean, sd, length = double([0.3, -1.2]), double([0.4, 0.1]), 3.0
     prior = Normal(torch.zeros_like(mean), 1 / length)
     expected = kl_divergence(Normal(mean, sd), prior).sum()
-    assert_close(divergence.gaussian(mean, sd.log(), length), expected)
-    one = theory.kl_bias(mean, component_std=0.4, lengthscale=length)
+    assert_close(divergence.gaussian(mean, sd.log(), length).sum(), expected)
+    one = kl_divergence(Normal(mean, 0.4), prior)
     assert_close(divergence.gaussian(mean, math.log(0.4), length), one)
 
 
@@ -78,9 +106,9 @@ def test_multiplied_rows_are_the_limit_of_a_narrow_gaussian():
         return kl_divergence(MultivariateNormal(row, covariance), prior)
 
     rows = double(ROWS[:2])
-    constant = exact(rows[0]) - divergence.multiplied(rows[:1], variance, length)
+    constant = exact(rows[0]) - divergence.multiplied(rows[:1], variance, length)[0]
     assert_close(
-        divergence.multiplied(rows[1:], variance, length) + constant,
+        divergence.multiplied(rows[1:], variance, length)[0] + constant,
         exact(rows[1]),
         rtol=1e-6,
         atol=1e-6,
@@ -89,10 +117,10 @@ def test_multiplied_rows_are_the_limit_of_a_narrow_gaussian():
 
 def test_a_row_of_zeros_is_no_accident():
     rows = torch.zeros(2, 3, requires_grad=True)
-    divergence.multiplied(rows, 0.4, 1.0).backward()
+    divergence.multiplied(rows, 0.4, 1.0).sum().backward()
     assert rows.grad.isfinite().all()
     rows.grad = None
-    divergence.two_components(rows, 0.7, 0.1, 1.0).backward()
+    divergence.two_components(rows, 0.7, -2.3, 1.0).sum().backward()
     assert rows.grad.isfinite().all()
 
 
@@ -122,7 +150,7 @@ def test_several_components_are_exact_when_separate_and_when_alike(sd):
     """Separate for small s; for large s the means hardly differ."""
     means = double([[0.0, 0.0], [1.0, -0.5], [0.2, 1.0]]) / (1 if sd < 1 else 20)
     shares = (0.2, 0.5, 0.3)
-    found = divergence.components(means[:, None], shares, sd, 0.7)
+    found = divergence.components(means[:, None], shares, sd, 0.7)[0]
     assert_mean_is(monte_carlo_kl(means, shares, sd, 0.7), found)
 
 
@@ -166,7 +194,7 @@ def test_gradients():
     log_sd.requires_grad_()
     factors.requires_grad_()
     check = torch.autograd.gradcheck
-    assert check(lambda r: divergence.two_components(r, 0.7, 0.3, 0.5), rows)
+    assert check(lambda r: divergence.two_components(r, 0.7, -1.2, 0.5), rows)
     assert check(lambda r: divergence.multiplied(r, 0.7, 0.5), rows)
     assert check(
         lambda r: divergence.components(r[:, None], (0.2, 0.3, 0.5), 0.4, 0.5), rows

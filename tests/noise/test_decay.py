@@ -8,7 +8,8 @@ from torch import nn
 
 from caveat import noise
 from caveat.errors import InputTypeError, ParameterError
-from caveat.theory import Loss, weight_decay_groups
+from caveat.noise import weight_decay_groups
+from caveat.theory import Loss
 
 PRIOR = {
     "precision": 4.0,
