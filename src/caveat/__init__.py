@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from caveat import errors, noise
 from caveat._version import __version__
 from caveat.predictive import CategoricalPredictive, GaussianPredictive, Predictive
-from caveat.sampling.context import sampling
+from caveat.sampling.context import stochastic
 from caveat.sampling.mcdropout import MCDropout
 from caveat.sampling.registry import register_noise
-from caveat.sampling.sites import Site, Sites, inspect
+from caveat.sampling.sites import Site, Sites, audit
 
 if TYPE_CHECKING:
     from caveat.estimators import (
@@ -36,12 +36,12 @@ __all__ = [
     "Site",
     "Sites",
     "__version__",
+    "audit",
     "dropout_path",
     "errors",
-    "inspect",
     "noise",
     "register_noise",
-    "sampling",
+    "stochastic",
 ]
 
 # scikit-learn takes a second to import, and not everybody needs it.
@@ -64,6 +64,7 @@ _PARTS = frozenset(
         "evaluation",
         "maxent",
         "rl",
+        "sampling",
         "theory",
         "training",
     }

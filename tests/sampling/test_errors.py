@@ -40,7 +40,7 @@ class Returns(nn.Module):
 
 
 def sample(model: nn.Module) -> torch.Tensor:
-    with caveat.sampling(model, seed=0):
+    with caveat.stochastic(model, seed=0):
         return model(X)
 
 
@@ -49,8 +49,8 @@ CALLS = {
     "regress": lambda model: MCDropout(model).regress(X, n_draws=3, precision=1.0),
     "classify": lambda model: MCDropout(model).classify(X, n_draws=3),
     "function": lambda model: MCDropout(model).function(0)(X),
-    "inspect": lambda model: caveat.inspect(model, X),
-    "sampling": sample,
+    "audit": lambda model: caveat.audit(model, X),
+    "stochastic": sample,
 }
 every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
@@ -227,8 +227,8 @@ def test_not_a_module(thing):
     with pytest.raises(InputTypeError, match=r"nn\.Module"):
         MCDropout(thing)
     with pytest.raises(InputTypeError, match=r"nn\.Module"):
-        caveat.inspect(thing, X)
-    with pytest.raises(InputTypeError, match=r"nn\.Module"), caveat.sampling(thing):
+        caveat.audit(thing, X)
+    with pytest.raises(InputTypeError, match=r"nn\.Module"), caveat.stochastic(thing):
         pass
 
 

@@ -1,4 +1,4 @@
-"""``with caveat.sampling(model): model(x)``, for people with their own loop.
+"""``with caveat.stochastic(model): model(x)``, for people with their own loop.
 
 Inside the block a call of the model runs the next draw on a copy. The call is caught
 by the attribute that ``nn.Module.__call__`` consults before it runs a module (torch
@@ -25,7 +25,7 @@ _ATTRIBUTE = "_compiled_call_impl"
 
 
 @contextmanager
-def sampling(
+def stochastic(
     model: nn.Module, *, seed: Seed = None, shared: bool = True
 ) -> Iterator[nn.Module]:
     """Let ``model(x)`` draw: every call in the block is one stochastic pass.
@@ -39,7 +39,7 @@ def sampling(
     >>> import torch, caveat
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5)).eval()
     >>> x = torch.ones(1, 2)
-    >>> with caveat.sampling(net, seed=0), torch.no_grad():
+    >>> with caveat.stochastic(net, seed=0), torch.no_grad():
     ...     passes = torch.stack([net(x) for _ in range(3)])
     >>> torch.equal(passes, caveat.MCDropout(net, seed=0).draws(x, n_draws=3))
     True

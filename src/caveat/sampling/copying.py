@@ -93,7 +93,8 @@ class ModelCopy:
         copy: nn.Module = object.__new__(module.__class__)
         self._copies[id(module)] = self.modules[path] = copy
         state: dict[str, Any] = {}
-        for name, value in module.__dict__.items():
+        # A list first: another thread may add an attribute meanwhile.
+        for name, value in list(module.__dict__.items()):
             if type(value) in _PLAIN or _is_plain_tuple(value):
                 state[name] = value
             elif name in _TENSORS or (isinstance(value, dict) and not value):

@@ -9,7 +9,7 @@ A function mode sees the calls of the Python API before torch breaks them down. 
 - notices autograd in the middle of a forward, which cannot run below autograd;
 - keeps the fused paths of ``nn.TransformerEncoder`` off by being there at all.
 
-``above_autograd`` is for passes that autograd follows (:func:`caveat.sampling`). There
+``above_autograd`` is for passes that autograd follows (:func:`caveat.stochastic`). There
 dropout in evaluation mode never reaches the dispatcher: its flag is set here, too.
 """
 

@@ -1,6 +1,6 @@
 """MCDropout: the front door. A model in, a predictive distribution out."""
 
-import inspect as python_inspect
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -345,7 +345,7 @@ class MCDropout:
         """A clear word if the model cannot be called with these arguments."""
         args, kwargs = batch.arguments
         try:
-            python_inspect.signature(self.model.forward).bind(*args, **kwargs)
+            inspect.signature(self.model.forward).bind(*args, **kwargs)
         except TypeError as error:
             given = ", ".join(
                 [type(a).__name__ for a in args] + [f"{k}=" for k in kwargs]

@@ -15,15 +15,26 @@ from weakref import WeakKeyDictionary
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from caveat.errors import CaveatError, CaveatWarning
+from caveat.errors import CaveatError, CaveatWarning, NoStochasticSiteError
 from caveat.sampling.copying import ModelCopy
+from caveat.sampling.fingerprint import fingerprint
 from caveat.sampling.flags import Flags, Glance, find_flags
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Law, Layout, NoiseSpec
 from caveat.sampling.passes import Omega, Pass, SiteCall
-from caveat.sampling.registry import registry_size
+from caveat.sampling.registry import registry_version
 from caveat.sampling.rows import TURNED, find_layout
 from caveat.sampling.running import Switches, run_pass
+
+_NO_SITE = """{name} has no stochastic site, so all draws would be identical.
+Looked for: nn.Dropout and its kin, functional and in-place dropout, dropout inside
+recurrent layers, attention and nn.Transformer*, any other random operation of torch,
+and registered modules, in training and in evaluation mode.{rates}
+If the model was exported or fused, pass it from before that step. If it was trained
+without dropout there is no distribution to recover: train it with dropout, or see
+docs/gotchas.md."""
+
+_ALL_ZERO = "\nFound {n} dropout site(s), all with rate 0: {paths}."
 
 _MIXED_ROWS = """The rows of {name} are not independent of each other on axis {axis}:
 the output of a row changes with the rows beside it. Either another axis is the batch
@@ -77,18 +88,30 @@ class Plan:
         return run.names <= self.names and run.reached <= self.reached
 
 
-_plans: "WeakKeyDictionary[nn.Module, dict[Any, Plan]]" = WeakKeyDictionary()
+@dataclass(frozen=True)
+class _Remembered:
+    """Plans of a model by kind of input, made when it looked like ``state``."""
+
+    state: Any
+    by_kind: dict[Any, Plan] = field(default_factory=dict)
+
+
+_plans: "WeakKeyDictionary[nn.Module, _Remembered]" = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def plan_for(model: nn.Module, batch: Batch) -> Plan:
-    """The plan of ``model`` for inputs like ``batch``, made once and remembered."""
-    key = _key(batch)
-    with _lock:
-        plan = _plans.setdefault(model, {}).get(key)
+    """The plan of ``model`` for inputs like ``batch``, made once and remembered.
+
+    Raises :class:`NoStochasticSiteError` if nothing would be random; then nothing is
+    remembered.
+    """
+    state, key = _state(model), _key(batch)
+    plan = _recalled(model, state, key)
     if plan is None:
         plan = _made(model, batch)
-        _remember(model, key, plan)
+        _require_sites(model, plan)
+        _remember(model, state, key, plan)
     if plan.note is not None:
         warnings.warn(plan.note, CaveatWarning, stacklevel=5)
     return plan
@@ -111,18 +134,42 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
         names=plan.names | flags.glance.names,
         reached=plan.reached | flags.reached,
     )
-    _remember(model, _key(batch), plan)
+    _remember(model, _state(model), _key(batch), plan)
     return plan
+
+
+def _state(model: nn.Module) -> Any:
+    return registry_version(), fingerprint(model)
 
 
 def _key(batch: Batch) -> Any:
     a, b = batch.two_rows()
-    return (batch.signature, a == b, batch.rows == 1, registry_size())
+    return batch.signature, a == b, batch.rows == 1
 
 
-def _remember(model: nn.Module, key: Any, plan: Plan) -> None:
+def _recalled(model: nn.Module, state: Any, key: Any) -> Plan | None:
     with _lock:
-        _plans.setdefault(model, {})[key] = plan
+        held = _plans.get(model)
+    return None if held is None or held.state != state else held.by_kind.get(key)
+
+
+def _remember(model: nn.Module, state: Any, key: Any, plan: Plan) -> None:
+    with _lock:
+        held = _plans.get(model)
+        if held is None or held.state != state:
+            held = _plans[model] = _Remembered(state)
+        held.by_kind[key] = plan
+
+
+def _require_sites(model: nn.Module, plan: Plan) -> None:
+    """Raise if nothing would be random."""
+    if plan.names or plan.switches.host_generators:
+        return
+    sites, rates = plan.sites, ""
+    if sites:
+        paths = ", ".join(sorted({site.path or "(the model)" for site in sites})[:6])
+        rates = _ALL_ZERO.format(n=len(sites), paths=paths)
+    raise NoStochasticSiteError(_NO_SITE.format(name=type(model).__name__, rates=rates))
 
 
 def _made(model: nn.Module, batch: Batch) -> Plan:

@@ -40,6 +40,11 @@ class Switches:
     above_autograd: bool = False
     host_generators: bool = False
 
+    @property
+    def replayable(self) -> bool:
+        """Whether a pass can be recorded, to be replayed with other noise."""
+        return not self.above_autograd and not self.host_generators
+
 
 def run_pass(
     model: nn.Module, batch: Batch, omega: Omega, switches: Switches, *, record: bool

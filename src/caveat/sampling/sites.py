@@ -11,7 +11,6 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from caveat.sampling.copying import ModelCopy
-from caveat.sampling.engine import require_sites
 from caveat.sampling.inputs import Batch, check_model
 from caveat.sampling.noise import Law, Layout, NoiseSpec
 from caveat.sampling.passes import SiteCall
@@ -102,7 +101,7 @@ class Sites(Sequence[Site]):
         return table
 
 
-def inspect(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
+def audit(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
     """Find every place where ``model`` draws noise, with any of its flags.
 
     The model runs a few times on these inputs, as a copy; it is not changed.
@@ -129,14 +128,13 @@ def inspect(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
     >>> import torch, caveat
     >>> from torch import nn
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1), nn.Linear(8, 1))
-    >>> sites = caveat.inspect(net, torch.zeros(5, 4))
+    >>> sites = caveat.audit(net, torch.zeros(5, 4))
     >>> [(site.path, site.rate, site.mask_shape) for site in sites]
     [('1', 0.1, (1, 8))]
     """
     model = check_model(model)
     batch = Batch.of(inputs, kwinputs, axis=0, model=model)
     plan = plan_for(model, batch)
-    require_sites(model, plan)
     firing = _firing_in_eval(model, batch, plan)
     seen, share = _timed(model, batch, plan)
     modules = ModelCopy(model).modules
