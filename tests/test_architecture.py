@@ -14,7 +14,7 @@ PACKAGE = Path(caveat.__file__).parent
 
 LAYERS = {
     -1: {"errors", "_version"},
-    0: {"_validation", "_random", "_optional", "_progress"},
+    0: {"_validation", "_random", "_optional", "_progress", "_torch"},
     1: {"predictive", "noise", "theory", "data"},
     2: {"sampling", "training", "maxent", "evaluation"},
     3: {"estimators", "decisions"},

@@ -4,17 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.dropout import _DropoutNd
 
 from caveat import _validation as validation
+from caveat._torch import DropoutNd, NormBase
 from caveat.errors import ParameterError
 from caveat.noise import divergence
 from caveat.noise.base import NoisyModule
 from caveat.noise.divergence import Lengthscale, checked_lengthscale
 from caveat.noise.units import UnitNoise
 
-_NO_PRIOR = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.PReLU)
+_NO_PRIOR = (NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.PReLU)
 
 _LOOSE = """keep_prob must be given for the weights that {names} feed.
 Dropout beside a layer does not say which weights it feeds. Pass keep_prob={{name of the
@@ -133,7 +132,7 @@ def _drops(module: nn.Module) -> bool:
         return True
     if isinstance(module, nn.RNNBase):
         return bool(module.dropout and module.num_layers > 1)
-    return isinstance(module, _DropoutNd) and module.p > 0
+    return isinstance(module, DropoutNd) and module.p > 0
 
 
 def _points(model: nn.Module, inside: set[int]) -> Iterator[tuple[str, Tensor]]:

@@ -16,12 +16,12 @@ import torch
 from torch import nn
 
 from caveat._random import Seed, as_seed
+from caveat._torch import CALL, plain_call
 from caveat.sampling.engine import Sampler
 from caveat.sampling.inputs import Batch, check_model
 
 _lock = threading.Lock()
 _mine = threading.local()
-_ATTRIBUTE = "_compiled_call_impl"
 
 
 @contextmanager
@@ -67,33 +67,33 @@ class _Redirection:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self.before = model.__dict__.get(_ATTRIBUTE)
+        self.before = model.__dict__.get(CALL)
         self.users = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for model, draw in reversed(_mine.__dict__.get("draws", [])):
             if model is self.model:
                 return draw(*args, **kwargs)
-        plain = self.before or self.model._call_impl
+        plain = self.before or plain_call(self.model)
         return plain(*args, **kwargs)
 
 
 def _redirect(model: nn.Module) -> None:
     with _lock:
-        current = model.__dict__.get(_ATTRIBUTE)
+        current = model.__dict__.get(CALL)
         if not isinstance(current, _Redirection):
             current = _Redirection(model)
-            model.__dict__[_ATTRIBUTE] = current
+            model.__dict__[CALL] = current
         current.users += 1
 
 
 def _direct(model: nn.Module) -> None:
     with _lock:
-        current = model.__dict__[_ATTRIBUTE]
+        current = model.__dict__[CALL]
         current.users -= 1
         if current.users:
             return
         if current.before is None:
-            del model.__dict__[_ATTRIBUTE]
+            del model.__dict__[CALL]
         else:
-            model.__dict__[_ATTRIBUTE] = current.before
+            model.__dict__[CALL] = current.before

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
+from caveat._torch import pytree
 from caveat.errors import CaveatError, InputTypeError, NoStochasticSiteError
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.inputs import Batch

@@ -10,11 +10,13 @@ from typing import Any
 
 from torch import nn
 
+from caveat._torch import TENSORS
+
 _PLAIN = frozenset((bool, int, float, str, type(None)))
 _CONTAINERS = frozenset((list, tuple, set))
 _MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
 _FUNCTIONS = frozenset((types.FunctionType, types.BuiltinFunctionType))
-_NO_MATTER = frozenset(("training", "_parameters", "_buffers"))
+_NO_MATTER = frozenset(("training", *TENSORS))
 
 Fingerprint = tuple[Any, ...]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
+from caveat._torch import pytree
 from caveat.errors import CaveatError, UnsupportedModelError
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.host import watched_host_generators

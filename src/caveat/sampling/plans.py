@@ -5,6 +5,7 @@ of the same kind as long as the model goes the same way: a pass that reaches a m
 or a site that the plan has not seen widens it (:func:`widened`).
 """
 
+import sys
 import threading
 import warnings
 from collections.abc import Sequence
@@ -13,8 +14,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
+from caveat._torch import pytree
 from caveat.errors import CaveatError, CaveatWarning, NoStochasticSiteError
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import fingerprint
@@ -113,7 +114,7 @@ def plan_for(model: nn.Module, batch: Batch) -> Plan:
         _require_sites(model, plan)
         _remember(model, state, key, plan)
     if plan.note is not None:
-        warnings.warn(plan.note, CaveatWarning, stacklevel=5)
+        warnings.warn(plan.note, CaveatWarning, stacklevel=_levels_to_the_user())
     return plan
 
 
@@ -140,6 +141,14 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
 
 def _state(model: nn.Module) -> Any:
     return registry_version(), fingerprint(model)
+
+
+def _levels_to_the_user() -> int:
+    """How many of the frames above :func:`plan_for` are ours."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("caveat."):
+        frame, levels = frame.f_back, levels + 1
+    return levels
 
 
 def _key(batch: Batch) -> Any:

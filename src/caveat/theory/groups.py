@@ -4,17 +4,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.conv import _ConvNd
 
 from caveat import _validation as validation
+from caveat._torch import ConvNd, NormBase
 from caveat.errors import ParameterError
 from caveat.theory.loss import Loss
 from caveat.theory.precision import l2_penalty, weight_decay_from_penalty
 
-_WEIGHTS = (nn.Linear, _ConvNd, nn.Embedding, nn.EmbeddingBag)
+_WEIGHTS = (nn.Linear, ConvNd, nn.Embedding, nn.EmbeddingBag)
 _MASKS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
-_NO_PRIOR = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.PReLU)
+_NO_PRIOR = (NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.PReLU)
 
 _UNKNOWN = """keep_prob must be given for {names}.
 Which dropout feeds these weights cannot be read off {model}: only chains are followed,
