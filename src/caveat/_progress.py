@@ -2,16 +2,10 @@
 
 import time
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _PATIENCE = 1.0  # seconds before a bar appears
 
@@ -32,8 +26,7 @@ class ProgressBar:
     def __init__(self, what: str, total: int | None, show: bool | None) -> None:
         self._what = what
         self._total = total
-        self._console = Console(stderr=True)
-        self._show = self._console.is_terminal if show is None else show
+        self._show = show
         self._start = time.perf_counter()
         self._done = 0
         self._progress: Progress | None = None
@@ -53,7 +46,7 @@ class ProgressBar:
     def advance(self, by: int = 1) -> None:
         """Note that ``by`` more are done."""
         self._done += by
-        if not self._show:
+        if self._show is False:
             return
         if self._progress is None and time.perf_counter() - self._start > _PATIENCE:
             self._open()
@@ -61,9 +54,24 @@ class ProgressBar:
             self._progress.update(self._progress.task_ids[0], completed=self._done)
 
     def _open(self) -> None:
+        # Only now: most work is done before a bar would be shown.
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True)
+        if self._show is None:
+            self._show = console.is_terminal
+        if not self._show:
+            return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         self._progress = Progress(
-            *columns, TimeRemainingColumn(), console=self._console, transient=True
+            *columns, TimeRemainingColumn(), console=console, transient=True
         )
         self._progress.add_task(self._what, total=self._total)
         self._progress.start()

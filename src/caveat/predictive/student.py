@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-import scipy.special
 import torch
 from torch import Tensor
 
@@ -401,10 +400,14 @@ def _log_density(y: Tensor, location: Tensor, scale: Tensor, df: Tensor) -> Tens
 
 
 def _cdf(scores: Tensor, df: Tensor) -> Tensor:
-    found = scipy.special.stdtr(df.numpy(force=True), scores.numpy(force=True))
+    from scipy.special import stdtr  # it takes half a second to import
+
+    found = stdtr(df.numpy(force=True), scores.numpy(force=True))
     return torch.as_tensor(np.asarray(found)).to(scores)
 
 
 def _standard_quantile(level: float, df: Tensor) -> Tensor:
-    found = scipy.special.stdtrit(df.numpy(force=True), level)
+    from scipy.special import stdtrit
+
+    found = stdtrit(df.numpy(force=True), level)
     return torch.as_tensor(np.asarray(found)).to(df)

@@ -4,10 +4,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor, nn
 
 from caveat.sampling.copying import ModelCopy
@@ -17,6 +15,9 @@ from caveat.sampling.passes import SiteCall
 from caveat.sampling.plans import Plan, plan_for
 from caveat.sampling.registry import registered
 from caveat.sampling.running import Switches, run_pass
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Sites(Sequence[Site]):
         return iter(self.sites)
 
     def __str__(self) -> str:
+        from rich.console import Console  # here: not everybody prints an audit
+
         console = Console(width=10_000, no_color=True, highlight=False)
         with console.capture() as capture:
             console.print(self._table())
@@ -84,7 +87,9 @@ class Sites(Sequence[Site]):
     def __repr__(self) -> str:
         return f"{self}"
 
-    def _table(self) -> Table:
+    def _table(self) -> "Table":
+        from rich.table import Table
+
         plural = "" if len(self) == 1 else "s"
         title = f"{self.model_name}: {len(self)} stochastic site{plural}"
         table = Table(title=title, title_justify="left")
