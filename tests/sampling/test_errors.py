@@ -1,5 +1,6 @@
 """Bad input gets an error that names the value and the remedy."""
 
+import inspect
 import warnings
 from collections import OrderedDict
 
@@ -143,9 +144,16 @@ def test_precision_out_of_range(value):
         MCDropout(net()).regress(X, n_draws=2, precision=value)
 
 
-def test_precision_is_needed():
-    with pytest.raises((TypeError, ParameterError), match="precision"):
-        MCDropout(net()).regress(X, n_draws=2)
+@pytest.mark.parametrize("options", [{}, {"precision": None}], ids=["missing", "None"])
+def test_precision_is_needed(options):
+    with pytest.raises(InputTypeError, match=r"pass precision=1/s\*\*2"):
+        MCDropout(net()).regress(X, n_draws=2, **options)
+
+
+def test_the_signature_says_that_precision_is_needed():
+    precision = inspect.signature(MCDropout.regress).parameters["precision"]
+    assert precision.default is inspect.Parameter.empty
+    assert precision.kind is inspect.Parameter.KEYWORD_ONLY
 
 
 @pytest.mark.parametrize("value", [0.0, -0.1, 1.5])

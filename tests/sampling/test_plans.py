@@ -256,3 +256,17 @@ def test_threads_share_a_plan():
         thread.join()
     assert len(found) == 4
     assert all(torch.equal(found[0], other) for other in found)
+
+
+class Mixing(nn.Sequential):
+    """Rows that see each other."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x - x.mean(0))
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_warning_points_to_the_line_of_the_user(call):
+    with pytest.warns(caveat.errors.CaveatWarning, match="not independent") as caught:
+        call(Mixing(*net()))
+    assert {warning.filename for warning in caught} == {__file__}

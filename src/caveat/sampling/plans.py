@@ -51,6 +51,9 @@ _UNREACHED = """{name} has dropout that only fires in training mode, where the m
 returns something else: {paths}. It is not part of the prediction and stays off."""
 
 
+_NOT_THE_USER = ("caveat.", "torch.")
+
+
 @dataclass(frozen=True)
 class Plan:
     """How to sample a model.
@@ -144,9 +147,9 @@ def _state(model: nn.Module) -> Any:
 
 
 def _levels_to_the_user() -> int:
-    """How many of the frames above :func:`plan_for` are ours."""
+    """How many frames above :func:`plan_for` are ours, or torch's."""
     frame, levels = sys._getframe(1), 1
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("caveat."):
+    while frame.f_back and frame.f_globals["__name__"].startswith(_NOT_THE_USER):
         frame, levels = frame.f_back, levels + 1
     return levels
 
