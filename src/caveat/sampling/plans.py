@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -149,9 +150,13 @@ def _state(model: nn.Module) -> Any:
 def _levels_to_the_user() -> int:
     """How many frames above :func:`plan_for` are ours, or torch's."""
     frame, levels = sys._getframe(1), 1
-    while frame.f_back and frame.f_globals["__name__"].startswith(_NOT_THE_USER):
+    while frame.f_back and _module(frame).startswith(_NOT_THE_USER):
         frame, levels = frame.f_back, levels + 1
     return levels
+
+
+def _module(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__", "")
 
 
 def _key(batch: Batch) -> Any:
