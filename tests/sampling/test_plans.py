@@ -17,7 +17,10 @@ X = torch.linspace(-1, 1, 12).view(4, 3)
 
 
 def net(rate: float = 0.5) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Dropout(rate), nn.Linear(8, 2))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layers = [nn.Linear(3, 8), nn.ReLU(), nn.Dropout(rate), nn.Linear(8, 2)]
+    return nn.Sequential(*layers)
 
 
 def draws(model: nn.Module, x: Tensor = X) -> Tensor:
@@ -220,11 +223,11 @@ def test_autograd_on_a_path_that_the_plan_has_not_seen():
     model, plain = Inside(), Plain()
     plain.net = model.net
     expected = draws(plain, x)
-    assert torch.allclose(draws(model, x), expected)
+    assert torch.allclose(draws(model, x), expected, atol=1e-5)
     other = Inside()
     other.net = model.net
     with caveat.stochastic(other, seed=0), torch.no_grad():
-        assert torch.allclose(other(x), expected[0])
+        assert torch.allclose(other(x), expected[0], atol=1e-5)
 
 
 class InTraining(nn.Module):

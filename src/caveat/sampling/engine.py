@@ -59,6 +59,7 @@ class Sampler:
         on = owners if above_autograd else plan.switches.on
         above = above_autograd or plan.switches.above_autograd
         switches = replace(plan.switches, on=on, above_autograd=above)
+        omega = self.omega(plan, batch, draw)
         return run_pass(self.model, batch, omega, switches, record=False)[0]
 
     def planned_pass(
@@ -70,6 +71,7 @@ class Sampler:
             found = self._within(plan, batch, omega, plan.switches, record=record)
             if found is None:
                 plan = widened(self.model, batch, plan, omega)
+                omega = self.omega(plan, batch, draw)
                 record = record and plan.switches.replayable
                 found = run_pass(self.model, batch, omega, plan.switches, record=record)
         return *found, plan

@@ -48,6 +48,11 @@ _UNPROBED = """{name} cannot be run on two or three rows ({error}), so it is not
 where the rows lie inside it. Every element gets a mask of its own: each prediction is
 right, but a draw is not one function of x, and the numbers depend on the batch."""
 
+_UNSEEN = """{name} draws noise for this batch that it does not draw for two of its rows
+alone, so it is not known where the rows lie at {paths}. There every element gets a mask
+of its own: each prediction is right, but a draw is not one function of x, and the
+numbers depend on the batch."""
+
 _UNREACHED = """{name} has dropout that only fires in training mode, where the model
 returns something else: {paths}. It is not part of the prediction and stays off."""
 
@@ -117,8 +122,7 @@ def plan_for(model: nn.Module, batch: Batch) -> Plan:
         plan = _made(model, batch)
         _require_sites(model, plan)
         _remember(model, state, key, plan)
-    if plan.note is not None:
-        warnings.warn(plan.note, CaveatWarning, stacklevel=_levels_to_the_user())
+    _warn(plan)
     return plan
 
 
@@ -132,23 +136,56 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
     flags = _flags(model, plan.switches, look)
     known = {site.name for site in plan.sites}
     new = tuple(site for site in flags.glance.sites if site.name not in known)
-    plan = replace(
+    wider = replace(
         plan,
         switches=flags.switches,
         sites=plan.sites + new,
         names=plan.names | flags.glance.names,
         reached=plan.reached | flags.reached,
     )
-    _remember(model, _state(model), _key(batch), plan)
-    return plan
+    fresh = wider.names - plan.names
+    if fresh and not plan.rows_mix:
+        wider = _placed(model, batch, wider, fresh)
+    _remember(model, _state(model), _key(batch), wider)
+    if wider.note != plan.note:
+        _warn(wider)
+    return wider
+
+
+def _placed(model: nn.Module, batch: Batch, plan: Plan, fresh: frozenset[str]) -> Plan:
+    """Look for the rows at ``fresh`` sites; say so if two rows do not get there."""
+    seen: frozenset[str] = frozenset()
+    layouts: dict[str, Layout] = {}
+    try:
+        glances = _two_looks(model, batch, plan.switches)
+        seen = frozenset(glances[0].tensors)
+        layouts = _layouts(*glances, guess=batch.rows == 1) or {}
+    except CaveatError:
+        raise
+    except Exception:  # the model cannot run so few rows
+        pass
+    found = {name: layouts[name] for name in fresh & layouts.keys()}
+    plan = replace(plan, layouts={**plan.layouts, **found})
+    unseen = {
+        site.path or "(the model)" for site in plan.sites if site.name in fresh - seen
+    }
+    if not unseen or batch.rows == 1:
+        return plan
+    name, paths = type(model).__name__, ", ".join(sorted(unseen)[:6])
+    return replace(plan, note=_UNSEEN.format(name=name, paths=paths))
 
 
 def _state(model: nn.Module) -> Any:
     return registry_version(), fingerprint(model)
 
 
+def _warn(plan: Plan) -> None:
+    if plan.note is not None:
+        warnings.warn(plan.note, CaveatWarning, stacklevel=_levels_to_the_user())
+
+
 def _levels_to_the_user() -> int:
-    """How many frames above :func:`plan_for` are ours, or torch's."""
+    """How many frames above the caller are ours, or torch's."""
     frame, levels = sys._getframe(1), 1
     while frame.f_back and _module(frame).startswith(_NOT_THE_USER):
         frame, levels = frame.f_back, levels + 1
@@ -191,14 +228,13 @@ def _require_sites(model: nn.Module, plan: Plan) -> None:
 
 def _made(model: nn.Module, batch: Batch) -> Plan:
     name = type(model).__name__
-    a, b = batch.two_rows()
-    two, three = batch.take((a, b)), batch.take([(a, b)[i] for i in TURNED])
+    guess = batch.rows == 1
     try:
-        flags = _probed(model, two)
-        layouts = _layouts(model, two, three, flags.switches, guess=batch.rows == 1)
+        flags = _probed(model, _two_rows(batch))
+        layouts = _layouts(*_two_looks(model, batch, flags.switches), guess=guess)
         if layouts and flags.switches.host_generators:
             # Host numbers may skip layers in one pass and not in the next.
-            plain = _layouts(model, two, three, Switches(), guess=batch.rows == 1)
+            plain = _layouts(*_two_looks(model, batch, Switches()), guess=guess)
             layouts = {**(plain or {}), **layouts}
     except CaveatError:
         raise
@@ -213,11 +249,21 @@ def _made(model: nn.Module, batch: Batch) -> Plan:
     return _plan(name, flags, layouts)
 
 
-def _layouts(
-    model: nn.Module, two: Batch, three: Batch, switches: Switches, *, guess: bool
-) -> dict[str, Layout] | None:
+def _two_rows(batch: Batch) -> Batch:
+    return batch.take(batch.two_rows())
+
+
+def _two_looks(
+    model: nn.Module, batch: Batch, switches: Switches
+) -> tuple[Glance, Glance]:
+    """The model on two rows, and on them in another order and number."""
+    rows = batch.two_rows()
+    turned = batch.take([rows[i] for i in TURNED])
+    return _look(model, batch.take(rows), switches), _look(model, turned, switches)
+
+
+def _layouts(left: Glance, right: Glance, *, guess: bool) -> dict[str, Layout] | None:
     """Where the rows lie at each site; None if the output does not follow them."""
-    left, right = (_look(model, batch, switches) for batch in (two, three))
     if not _moves_with_rows(left.output, right.output):
         return None
     found = {
