@@ -46,15 +46,15 @@ _NO_PRECISION = """regress needs precision=tau, the inverse variance of the nois
 If the noise has standard deviation s in the units of y, pass precision=1/s**2."""
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
-def _explained(method: Callable[P, R]) -> Callable[P, R]:
+def _explained(method: Callable[_P, _R]) -> Callable[_P, _R]:
     """A precision that is missing gets more words than Python has for it."""
 
     @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if kwargs.get("precision") is None:
             raise InputTypeError(_NO_PRECISION)
         return method(*args, **kwargs)

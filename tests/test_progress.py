@@ -1,0 +1,51 @@
+"""A bar shows itself late, on a terminal, or when told to."""
+
+import subprocess
+import sys
+
+import pytest
+
+from caveat import _progress
+from caveat._progress import ProgressBar
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(_progress, "_PATIENCE", -1.0)
+
+
+@pytest.mark.parametrize("show", [False, None])
+def test_nothing_is_shown_beside_a_terminal(impatient, capfd, show):
+    with ProgressBar("draws", 3, show) as bar:
+        for _ in range(3):
+            bar.advance()
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_a_bar_that_is_asked_for(impatient):
+    with ProgressBar("draws", 3, True) as bar:
+        bar.advance(2)
+        (task,) = bar._progress.tasks
+        assert (task.description, task.completed, task.total) == ("draws", 2, 3)
+        bar.advance()
+        assert task.finished
+
+
+def test_short_work_shows_nothing(capfd):
+    with ProgressBar("draws", 3, True) as bar:
+        bar.advance(3)
+        assert bar._progress is None
+    assert capfd.readouterr().err == ""
+
+
+def test_short_work_does_not_load_rich():
+    code = (
+        "import sys; from caveat._progress import ProgressBar\n"
+        "with ProgressBar('x', 1, None) as bar: bar.advance()\n"
+        "print('rich' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
