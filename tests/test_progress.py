@@ -39,13 +39,39 @@ def test_short_work_shows_nothing(capfd):
     assert capfd.readouterr().err == ""
 
 
+def in_a_new_process(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
 def test_short_work_does_not_load_rich():
     code = (
         "import sys; from caveat._progress import ProgressBar\n"
         "with ProgressBar('x', 1, None) as bar: bar.advance()\n"
         "print('rich' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    assert in_a_new_process(code) == "False"
+
+
+@pytest.mark.parametrize("show", ["None", "True"])
+def test_a_late_bar_leaves_the_generator_of_python_alone(show):
+    """Loading rich draws from it."""
+    code = (
+        "import random, sys; from caveat import _progress\n"
+        "_progress._PATIENCE = -1.0; state = random.getstate()\n"
+        f"with _progress.ProgressBar('x', 1, {show}) as bar: bar.advance()\n"
+        "print('rich' in sys.modules, random.getstate() == state)"
     )
-    assert done.stdout.strip() == "False"
+    assert in_a_new_process(code) == "True True"
+
+
+def test_a_printed_audit_leaves_the_generator_of_python_alone():
+    code = (
+        "import random, sys, torch, caveat\n"
+        "net = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Dropout(0.1))\n"
+        "audit, state = caveat.audit(net, torch.ones(2, 1)), random.getstate()\n"
+        "'rate' in str(audit) and print(random.getstate() == state)"
+    )
+    assert in_a_new_process(code) == "True"

@@ -4,6 +4,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from caveat._random import python_generator_kept
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -49,7 +51,8 @@ class ProgressBar:
         if self._show is False:
             return
         if self._progress is None and time.perf_counter() - self._start > _PATIENCE:
-            self._open()
+            with python_generator_kept():
+                self._open()
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], completed=self._done)
 

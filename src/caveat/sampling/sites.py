@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from torch import Tensor, nn
 
+from caveat._random import python_generator_kept
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.inputs import Batch, check_model
 from caveat.sampling.noise import Law, Layout, NoiseSpec
@@ -76,16 +77,21 @@ class Sites(Sequence[Site]):
         return iter(self.sites)
 
     def __str__(self) -> str:
+        with python_generator_kept():
+            table = self._printed()
+        once = f"{self.prefix_share:.0%} of a forward pass lies before the first site"
+        return f"{table}{once} and is run once."
+
+    def __repr__(self) -> str:
+        return f"{self}"
+
+    def _printed(self) -> str:
         from rich.console import Console  # here: not everybody prints an audit
 
         console = Console(width=10_000, no_color=True, highlight=False)
         with console.capture() as capture:
             console.print(self._table())
-        once = f"{self.prefix_share:.0%} of a forward pass lies before the first site"
-        return f"{capture.get()}{once} and is run once."
-
-    def __repr__(self) -> str:
-        return f"{self}"
+        return capture.get()
 
     def _table(self) -> "Table":
         from rich.table import Table
