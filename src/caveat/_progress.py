@@ -1,10 +1,11 @@
 """A progress bar for work that turns out to be long."""
 
+import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
-
-from caveat._random import python_generator_kept
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -78,3 +79,13 @@ class ProgressBar:
         )
         self._progress.add_task(self._what, total=self._total)
         self._progress.start()
+
+
+@contextmanager
+def python_generator_kept() -> Iterator[None]:
+    """Put Python's own generator back on exit; importing rich draws from it."""
+    state = random.getstate()
+    try:
+        yield
+    finally:
+        random.setstate(state)

@@ -14,10 +14,8 @@ with that of a shorter one.
 """
 
 import hashlib
-import random
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import torch
@@ -124,13 +122,3 @@ def _mix_int(value: int) -> int:
 def _signed(value: int) -> int:
     value &= _MASK
     return value - (1 << 64) if value >> 63 else value
-
-
-@contextmanager
-def python_generator_kept() -> Iterator[None]:
-    """Put Python's own generator back on exit; importing rich draws from it."""
-    state = random.getstate()
-    try:
-        yield
-    finally:
-        random.setstate(state)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from torch import Tensor, nn
 
-from caveat._random import python_generator_kept
+from caveat._progress import python_generator_kept
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.inputs import Batch, check_model
 from caveat.sampling.noise import Law, Layout, NoiseSpec
