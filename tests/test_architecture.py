@@ -200,7 +200,8 @@ def test_import_brings_in_nothing_optional():
     code = (
         "import sys, caveat; "
         "print([m for m in ('pandas', 'statsmodels', 'transformers', 'torch._dynamo',"
-        " 'matplotlib.pyplot', 'sklearn', 'jax', 'optuna') if m in sys.modules])"
+        " 'matplotlib.pyplot', 'sklearn', 'jax', 'optuna', 'scipy', 'rich')"
+        " if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -12,10 +12,10 @@ from caveat.predictive import (
     Predictive,
     RegressionPredictive,
 )
-from caveat.sampling.context import sampling
+from caveat.sampling.context import stochastic
 from caveat.sampling.mcdropout import MCDropout
 from caveat.sampling.registry import register_noise
-from caveat.sampling.sites import Site, Sites, inspect
+from caveat.sampling.sites import Site, Sites, audit
 
 if TYPE_CHECKING:
     from caveat.estimators import (
@@ -44,12 +44,12 @@ __all__ = [
     "Site",
     "Sites",
     "__version__",
+    "audit",
     "dropout_path",
     "errors",
-    "inspect",
     "noise",
     "register_noise",
-    "sampling",
+    "stochastic",
 ]
 
 # scikit-learn takes a second to import, and not everybody needs it.
@@ -72,6 +72,7 @@ _PARTS = frozenset(
         "evaluation",
         "maxent",
         "rl",
+        "sampling",
         "theory",
         "training",
     }

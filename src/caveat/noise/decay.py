@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.modules.conv import _ConvNd
 
 from caveat import _validation as validation
+from caveat._torch import ConvNd
 from caveat.errors import ParameterError
 from caveat.noise.base import NoisyModule
 from caveat.noise.priors import NO_PRIOR, is_bias, listed, named_keep_probs
@@ -15,7 +15,7 @@ from caveat.theory.chains import in_order
 from caveat.theory.loss import Loss
 from caveat.theory.precision import l2_penalty, weight_decay_from_penalty
 
-_WEIGHTS = (nn.Linear, _ConvNd, nn.Embedding, nn.EmbeddingBag)
+_WEIGHTS = (nn.Linear, ConvNd, nn.Embedding, nn.EmbeddingBag)
 _MASKS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 _UNKNOWN = """keep_prob must be given for {names}.

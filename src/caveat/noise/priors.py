@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from caveat import _validation as validation
+from caveat._torch import NormBase
 from caveat.errors import ParameterError
 
-NO_PRIOR = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.PReLU)
+NO_PRIOR = (NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.PReLU)
 
 
 def is_bias(name: str) -> bool:

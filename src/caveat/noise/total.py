@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.dropout import _DropoutNd
 
 from caveat import _validation as validation
+from caveat._torch import DropoutNd
 from caveat.errors import ParameterError
 from caveat.noise.base import NoisyModule, checked_lengthscale, dropped_kl
 from caveat.noise.priors import NO_PRIOR, is_bias, listed, named_keep_probs
@@ -115,7 +115,7 @@ def _drops(module: nn.Module) -> bool:
         return True
     if isinstance(module, nn.RNNBase):
         return bool(module.dropout and module.num_layers > 1)
-    return isinstance(module, _DropoutNd) and module.p > 0
+    return isinstance(module, DropoutNd) and module.p > 0
 
 
 def _points(model: nn.Module, inside: set[int]) -> Iterator[tuple[str, Tensor]]:

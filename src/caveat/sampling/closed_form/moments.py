@@ -6,7 +6,7 @@ from caveat.predictive.moment_matched import PROPAGATED, MomentPredictive
 from caveat.sampling.closed_form.propagation import NoRuleError, Propagation
 from caveat.sampling.closed_form.rules import SUPPORTED
 from caveat.sampling.engine import Session
-from caveat.sampling.jobs import Job
+from caveat.sampling.outputs import Picker
 from caveat.sampling.rewriting import without_writes
 from caveat.sampling.tape import Op, Ref
 
@@ -23,12 +23,12 @@ Moments of something made from them are not known."""
 
 
 def moments_of(
-    job: Job, session: Session, name: str, *, correlated: bool
+    session: Session, picker: Picker, name: str, *, correlated: bool
 ) -> MomentPredictive:
     """Mean and variance of the output of interest over all noise."""
     if session.tape is None:
         raise UnsupportedModelError(_NO_TAPE.format(name=name))
-    position = job.position(session)
+    position = picker.position(session.first_leaves, session.structure)
     if position is None:
         raise UnsupportedModelError(_NOT_A_LEAF)
     tape = session.tape.copy()
