@@ -12,9 +12,9 @@ from caveat.decisions.bandits.linear import LinearRewards, SharedLinearRewards
 from caveat.decisions.bandits.networks import DropoutRewards, EnsembleRewards
 from caveat.decisions.bandits.problems import (
     BanditProblem,
+    BanditRounds,
     ClassificationProblem,
     LinearProblem,
-    Rounds,
     SmoothProblem,
     WheelProblem,
 )
@@ -46,7 +46,7 @@ __all__ = [
     "RegretDisplay",
     "ReplayTraining",
     "RewardModel",
-    "Rounds",
+    "BanditRounds",
     "SharedLinearRewards",
     "SmoothProblem",
     "ThompsonAgent",
