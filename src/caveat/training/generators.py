@@ -77,7 +77,7 @@ def _way(func: OpOverload) -> Way | None:
         return None
     sibling = _sibling(func)
     if sibling is None:
-        raise UnsupportedModelError(_NO_GENERATOR.format(name=func))
+        return lambda own, *args, **kw: _only_without_dropout(func, args, kw)
     return lambda own, *args, **kw: sibling(*args, generator=own, **kw)
 
 
@@ -91,6 +91,18 @@ def _sibling(func: OpOverload) -> OpOverload | None:
     wanted = "generator" if name == "default" else f"{name}_generator"
     packet = func.overloadpacket
     return getattr(packet, wanted) if wanted in packet.overloads() else None
+
+
+def _only_without_dropout(
+    func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Fused attention and the like, which draw only if their rate is not 0."""
+    names = [argument.name for argument in func._schema.arguments]
+    given = dict(zip(names, args, strict=False)) | kwargs
+    rates = [n for n in ("dropout_p", "dropout") if n in names]
+    if not rates or any(given.get(name, 0.0) for name in rates):
+        raise UnsupportedModelError(_NO_GENERATOR.format(name=func))
+    return func(*args, **kwargs)
 
 
 def _rand_like(own: torch.Generator, x: Tensor, **options: Any) -> Tensor:
