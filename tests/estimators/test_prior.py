@@ -22,7 +22,7 @@ def test_both_values_leave_no_room_for_a_precision():
     assert both.gives_precision and checked_prior(both, None) is both
     with pytest.raises(ParameterError, match=r"(?s)Got all three.*2\.0.*leave\none"):
         checked_prior(both, 2.0)
-    with pytest.raises(InputTypeError, match="Got 0.1"):
+    with pytest.raises(InputTypeError, match=r"Got 0\.1"):
         checked_prior(0.1, None)
 
 
