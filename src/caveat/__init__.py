@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from caveat import errors, noise
 from caveat._version import __version__
-from caveat.predictive import CategoricalPredictive, GaussianPredictive, Predictive
+from caveat.predictive import (
+    CategoricalPredictive,
+    ClassificationPredictive,
+    GaussianPredictive,
+    Predictive,
+    RegressionPredictive,
+)
 from caveat.sampling.context import sampling
 from caveat.sampling.mcdropout import MCDropout
 from caveat.sampling.registry import register_noise
@@ -27,12 +33,14 @@ __all__ = [
     "BayesianDropoutRegression",
     "BayesianDropoutRegressionCV",
     "CategoricalPredictive",
+    "ClassificationPredictive",
     "DropoutClassifier",
     "DropoutRegressor",
     "DropoutSearchCV",
     "GaussianPredictive",
     "MCDropout",
     "Predictive",
+    "RegressionPredictive",
     "Site",
     "Sites",
     "__version__",

@@ -9,6 +9,7 @@
     ├── NoStochasticSiteError   (also ValueError)    nothing in the model is random
     ├── UnsupportedModelError   (also RuntimeError)  a model we cannot run correctly
     ├── DrawsNotKeptError       (also RuntimeError)  asked of moments what needs draws
+    ├── NoAnswerError           (also RuntimeError)  asked what a predictive cannot know
     ├── DataError               (also OSError)       a data file is absent or damaged
     └── MissingExtraError       (also ImportError)   an optional package is absent
 
@@ -44,6 +45,10 @@ class UnsupportedModelError(CaveatError, RuntimeError):
 
 class DrawsNotKeptError(CaveatError, RuntimeError):
     """A quantity needs the single draws, and only their moments were kept."""
+
+
+class NoAnswerError(CaveatError, RuntimeError):
+    """A predictive of this kind cannot know the answer, whatever was kept."""
 
 
 class DataError(CaveatError, OSError):

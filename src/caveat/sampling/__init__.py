@@ -1,6 +1,5 @@
 """A module becomes the function y(x, ω)."""
 
-from caveat.sampling.closed_form import PredictiveMoments
 from caveat.sampling.context import sampling
 from caveat.sampling.mcdropout import FunctionDraw, MCDropout
 from caveat.sampling.registry import register_noise
@@ -9,7 +8,6 @@ from caveat.sampling.sites import Site, Sites, inspect
 __all__ = [
     "FunctionDraw",
     "MCDropout",
-    "PredictiveMoments",
     "Site",
     "Sites",
     "inspect",

@@ -20,6 +20,7 @@ from caveat.predictive import (
     CategoricalPredictive,
     GaussianAccumulator,
     GaussianPredictive,
+    MomentPredictive,
 )
 from caveat.sampling.closed_form.gathering import Gathering
 from caveat.sampling.closed_form.moments import moments_of
@@ -30,7 +31,6 @@ from caveat.sampling.closed_form.readings import (
     improved,
     reading_of,
 )
-from caveat.sampling.closed_form.result import PredictiveMoments
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.inputs import Batch, batches_of, check_model
 from caveat.sampling.jobs import Job, Output
@@ -273,11 +273,12 @@ class MCDropout:
     def moments(
         self,
         *inputs: Any,
+        precision: Any = None,
         correlated: bool = False,
         output: Output | None = None,
         batch_size: int | None = None,
         **kwinputs: Any,
-    ) -> PredictiveMoments:
+    ) -> MomentPredictive:
         """Mean and variance of the output over the noise, without sampling.
 
         Exact if nothing but linear maps follows the noise, as in a network with dropout
@@ -290,6 +291,9 @@ class MCDropout:
         ----------
         *inputs, **kwinputs
             As for :meth:`draws`.
+        precision : float or Tensor, optional
+            τ, the inverse variance of the observation noise in the units of y; without
+            one, mean and variance are those of the output of the network.
         correlated : bool
             Keep the covariances between the units of a layer: exact for networks of
             linear layers with noise anywhere, and closer for others, but slower (by
@@ -302,9 +306,9 @@ class MCDropout:
 
         Returns
         -------
-        PredictiveMoments
-            With ``.regression(precision)`` for a predictive of observations and
-            ``.class_probs`` for logits.
+        MomentPredictive
+            Its density and quantiles are those of a Gaussian with these moments;
+            ``.class_probs`` is for logits.
 
         Raises
         ------
@@ -318,7 +322,8 @@ class MCDropout:
             moments_of(job, session, name, correlated=correlated)
             for session, _ in self._sessions(call, 1)
         ]
-        return parts[0] if len(parts) == 1 else PredictiveMoments.concatenate(parts)
+        found = parts[0] if len(parts) == 1 else MomentPredictive.concatenate(parts)
+        return found if precision is None else found.with_precision(precision)
 
     # ------------------------------------------------------------ private
 

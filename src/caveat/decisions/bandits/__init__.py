@@ -11,9 +11,9 @@ from caveat.decisions.bandits.annealing import annealed_rate
 from caveat.decisions.bandits.linear import LinearRewards, SharedLinearRewards
 from caveat.decisions.bandits.networks import DropoutRewards, EnsembleRewards
 from caveat.decisions.bandits.problems import (
+    BanditProblem,
     ClassificationProblem,
     LinearProblem,
-    Problem,
     Rounds,
     SmoothProblem,
     WheelProblem,
@@ -40,7 +40,7 @@ __all__ = [
     "EpsilonGreedyAgent",
     "LinearProblem",
     "LinearRewards",
-    "Problem",
+    "BanditProblem",
     "RefittedRewards",
     "RegretCurve",
     "RegretDisplay",

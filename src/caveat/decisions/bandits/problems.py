@@ -52,7 +52,7 @@ class Rounds:
         return gaps
 
 
-class Problem(Protocol):
+class BanditProblem(Protocol):
     """A contextual bandit."""
 
     @property

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from caveat import _validation as check
 from caveat.predictive import GaussianPredictive
+from caveat.predictive.gaussian import EXACT
 from caveat.predictive.moments import working_dtype
-from caveat.predictive.regression import EXACT
 from caveat.sampling.closed_form.beliefs import Belief
 from caveat.sampling.closed_form.conditional import ConditionalMoments
 from caveat.sampling.closed_form.cost import is_nearly_free

@@ -33,7 +33,7 @@ def mean_field_softmax(mean: Tensor, covariance: Tensor) -> Tensor:
     >>> import torch
     >>> mean, variance = torch.tensor([[2.0, 0.0]]), torch.tensor([[8.0, 0.0]])
     >>> mean_field_softmax(mean, variance).round(decimals=3)
-    tensor([[0.7480, 0.2520]])
+    tensor([[0.7280, 0.2720]])
     """
     joint = torch.diag_embed(covariance) if covariance.dim() == 2 else covariance
     own = joint.diagonal(dim1=-2, dim2=-1)

@@ -2,7 +2,7 @@
 
 import torch
 
-from caveat.sampling.closed_form.softmax import mean_field_softmax
+from caveat.predictive.softmax import mean_field_softmax
 from tests.sampling.closed_form.nets import assert_same, numbers
 
 

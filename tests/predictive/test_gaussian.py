@@ -407,7 +407,10 @@ def test_without_draws_moments_and_small_covariances_remain():
         ("draws", lambda p: p.draws),
         ("log_prob", lambda p: p.log_prob(torch.zeros(2, 65))),
         ("quantile", lambda p: p.quantile(0.5)),
-        ("interval", lambda p: p.interval()),
+        ("quantile", lambda p: p.interval()),
+        ("cdf", lambda p: p.cdf(torch.zeros(2, 65))),
+        ("crps", lambda p: p.crps(torch.zeros(2, 65))),
+        ("sample", lambda p: p.sample(3)),
         ("The covariance of more than 64 outputs", lambda p: p.covariance),
     ],
 )
