@@ -11,7 +11,7 @@ from torch import nn
 
 import caveat
 from caveat import noise
-from caveat.errors import ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.training import Member, NetworkSpec, Rows, Schedule, train
 from tests.statistics import assert_mean_is, assert_variance_is
 
@@ -162,3 +162,12 @@ def test_inputs_of_the_wrong_shape_are_refused():
         trained.draws(torch.zeros(5, 2), n_draws=2)
     with pytest.raises(ParameterError, match="n_draws must be at least 1"):
         trained.draws(torch.zeros(5, 3), n_draws=0)
+    whole = torch.zeros(5, 3, dtype=torch.int64)  # weights must not become whole, too
+    for ask in (trained.mean_outputs, lambda x: trained.draws(x, n_draws=2)):
+        with pytest.raises(InputTypeError, match=r"floating-point.*int64"):
+            ask(whole)
+
+
+def test_no_rows_have_no_draws():
+    trained, x = trained_with(SPEC)
+    assert trained.draws(x[:0], n_draws=4).shape == (4, 1, 0, 1)

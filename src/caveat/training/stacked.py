@@ -85,6 +85,7 @@ class StackedNetworks(Trained):
 
     def _at_once(self, first: int, rows: int) -> int:
         """Draws that are computed together, so that their units fit the caches."""
+        rows = max(rows, 1)
         (inputs, width), *others = self.architecture.shapes[first:]
         if not others:
             numbers = max(rows, inputs) * width  # of the outputs, or of the weights

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from caveat import _validation as validation
-from caveat.errors import ShapeError
+from caveat.errors import InputTypeError, ShapeError
 from caveat.training.members import Member
 from caveat.training.spec import NetworkSpec
 from caveat.training.streams import mask_seed
@@ -134,6 +134,11 @@ class Trained(ABC):
     def _inputs(self, x: Tensor) -> Tensor:
         """Checked, and with an axis of members."""
         count = len(self.members)
+        if not x.is_floating_point():
+            raise InputTypeError(
+                f"x must be a floating-point tensor, as networks are run in its "
+                f"dtype. Got {x.dtype}; convert it by x.float()."
+            )
         if x.ndim == 2:
             x = x.expand(count, *x.shape)
         if x.ndim != 3 or len(x) != count or x.shape[2] != self.n_inputs:
