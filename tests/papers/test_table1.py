@@ -17,7 +17,7 @@ from caveat.errors import ParameterError
 from caveat.papers.table1 import comparison, reproduce_table1, runner
 from caveat.papers.table1.comparison import Value, rows, verdict
 from caveat.papers.table1.jobs import Job
-from caveat.papers.table1.protocols import VARIANTS, our_candidates
+from caveat.papers.table1.protocols import VARIANTS, our_specs
 from caveat.papers.table1.records import Record, RecordFile
 from caveat.papers.table1.runner import run_protocol
 from caveat.papers.table1.scoring import run
@@ -168,10 +168,12 @@ def test_paired_differences_are_by_split(real_data):
 
 def test_candidates_do_not_look_at_the_set():
     job = Job("best", ("1 layer",), "anything", (0,))
-    small = our_candidates(job, 300, (50,), 32)
+    small = our_specs(job, 300, (50,))
     assert len(set(small)) == len(small) == 16
-    assert {c.epochs for c in small} == {853, 213}
-    assert {c.epochs for c in our_candidates(job, 10_000, (50,), 64)} == {150}
+    assert {s.schedule.epochs for s in small} == {853, 213}
+    large = our_specs(job, 10_000, (50,))
+    assert {s.schedule.epochs for s in large} == {150}
+    assert {s.schedule.batch_size for s in (*small, *large)} == {32, 64}
 
 
 def stored(protocol):

@@ -76,11 +76,11 @@ class ActiveLearner:
     --------
     >>> import numpy as np
     >>> from caveat.decisions import ActiveLearner, acquisition
-    >>> from caveat.estimators import DropoutRegressor
+    >>> from caveat.estimators import DropoutRegressor, Schedule
     >>> X = np.linspace(-1, 1, 50)[:, None]
     >>> y = np.sin(3 * X[:, 0])
     >>> learner = ActiveLearner(
-    ...     DropoutRegressor(epochs=30, random_state=0), X,
+    ...     DropoutRegressor(schedule=Schedule(epochs=30), random_state=0), X,
     ...     acquisition=acquisition.epistemic_variance, n_per_step=2,
     ... )
     >>> learner.tell([0, 25], y[[0, 25]])

@@ -35,7 +35,7 @@ class ReplayTraining:
     n_steps : int
         Steps of Adam each time.
     batch_size : int
-        BanditRounds in a step, drawn from all so far with replacement.
+        Rounds in a step, drawn from all so far with replacement.
     learning_rate : float
     lengthscale, precision : float
         Of the prior and, in units of the rewards' variance, of the noise: they set
@@ -137,7 +137,7 @@ class ReplayNetworks:
 
     @property
     def n_rows(self) -> int:
-        """BanditRounds seen so far."""
+        """Rounds seen so far."""
         return len(self._rows)
 
     def add(self, contexts: Array, arms: Integers, rewards: Array) -> bool:
