@@ -4,9 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from caveat.cli import main
-from caveat.data import load_co2
 from caveat.papers.co2.models import (
     FAR,
     FULL,
@@ -20,9 +17,12 @@ from caveat.papers.co2.models import (
     series,
 )
 from caveat.papers.co2.report import Curves, beyond, growth, render, value
-from caveat.papers.output import read_records
-from caveat.papers.series import jobs as shared
 from caveat.papers.series.jobs import ERF_KERNEL, RELU_KERNEL, SQUARED_EXPONENTIAL
+
+from caveat.cli import main
+from caveat.data import load_co2
+from caveat.papers.records import read_records
+from caveat.papers.series import jobs as shared
 from caveat.papers.series.points import Point
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "co2.csv"

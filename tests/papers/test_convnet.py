@@ -12,7 +12,7 @@ from caveat.cli import main
 from caveat.papers.convnet.features import feature_growth
 from caveat.papers.convnet.report import Gap, between, gain, mean_of, select, sizes
 from caveat.papers.lenet import DROPOUT, STANDARD, Labelled, Point
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "convnet.csv"
 POINT = Point("end", 10, 0, STANDARD, 1, 1000, 0.02, 0.0, -0.1, 0.01, 0.0, 0.0)

@@ -25,7 +25,7 @@ from caveat.papers.ensemble.networks import Kind, Perceptron, as_rows
 from caveat.papers.ensemble.report import gain, passes, select, share_of_gain
 from caveat.papers.lenet import as_input
 from caveat.papers.lenet.images import small_digits
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 from caveat.sampling import inspect
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "ensemble.csv"

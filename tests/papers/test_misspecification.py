@@ -23,7 +23,7 @@ from caveat.papers.misspecification.simulation import (
     run_part,
     squared_errors,
 )
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "misspecification.csv"
 

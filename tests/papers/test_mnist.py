@@ -29,7 +29,7 @@ from caveat.papers.mnist.rotation import (
     typical,
 )
 from caveat.papers.mnist.scores import BY_DRAWS, BY_SOFTMAX, SCORES, auroc, share_caught
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "mnist.csv"
 

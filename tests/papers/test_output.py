@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import pytest
 from matplotlib.figure import Figure
 
-from caveat.papers.output import Output, markdown_table, read_records, write_records
+from caveat.papers.output import Output
+from caveat.papers.page import markdown_table
+from caveat.papers.records import read_records, write_records
 
 
 @dataclass(frozen=True)

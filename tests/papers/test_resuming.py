@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from caveat._progress import ProgressBar
-from caveat.papers.output import read_records, write_records
+from caveat.papers.records import read_records, write_records
 from caveat.papers.resuming import complete
 
 

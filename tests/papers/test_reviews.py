@@ -11,7 +11,7 @@ from caveat.cli import main
 from caveat.data.reviews import Reviews
 from caveat.estimators import BayesianDropoutRegression
 from caveat.papers import reviews
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 from caveat.papers.reviews import run_splits
 from caveat.papers.reviews.report import Panel, counted, panels
 from caveat.papers.reviews.runs import (

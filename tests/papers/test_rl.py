@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from caveat.cli import main
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 from caveat.papers.rl import FULL, QUICK
 from caveat.papers.rl.records import Reward, batches_to, smoothed, table
 from caveat.papers.rl.report import render, summarise

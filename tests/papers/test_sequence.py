@@ -10,7 +10,7 @@ import torch
 
 from caveat.cli import main
 from caveat.papers import sequence
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 from caveat.papers.sequence import run_jobs
 from caveat.papers.sequence.curves import Curves, all_curves, chosen
 from caveat.papers.sequence.networks import (

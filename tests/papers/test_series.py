@@ -8,12 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import WhiteKernel
-from torch.nn import functional as F
-
-from caveat.papers.series import nets
 from caveat.papers.series.jobs import (
     FEW_DRAWS,
     SQUARED_EXPONENTIAL,
@@ -24,6 +18,12 @@ from caveat.papers.series.jobs import (
     run_jobs,
     untrained,
 )
+from safetensors import safe_open
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import WhiteKernel
+from torch.nn import functional as F
+
+from caveat.papers.series import nets
 from caveat.papers.series.nets import Net, State, advance, train
 from caveat.papers.series.points import MC, STANDARD, Curve, Places, Point
 from caveat.training.streams import BernoulliNoise, generator

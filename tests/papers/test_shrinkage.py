@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import Lasso
 
 from caveat.cli import main
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 from caveat.papers.shrinkage.report import path, positive_from
 from caveat.papers.shrinkage.weights import (
     RATES_QUICK,

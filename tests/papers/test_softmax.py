@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 from caveat.cli import main
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 from caveat.papers.softmax.functions import (
     DROPOUT,
     EDGE,

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from caveat.papers.series.jobs import ERF_KERNEL, RELU_KERNEL, SQUARED_EXPONENTIAL
+from caveat.papers.solar.models import FULL, RELU_4, RELU_5, nets, series
+from caveat.papers.solar.report import named_curves, render, widening
 
 from caveat.cli import main
 from caveat.data import load_solar
-from caveat.papers.output import read_records
-from caveat.papers.series.jobs import ERF_KERNEL, RELU_KERNEL, SQUARED_EXPONENTIAL
+from caveat.papers.records import read_records
 from caveat.papers.series.points import Point
-from caveat.papers.solar.models import FULL, RELU_4, RELU_5, nets, series
-from caveat.papers.solar.report import named_curves, render, widening
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "solar.csv"
 needs_results = pytest.mark.skipif(

@@ -1,9 +1,37 @@
-"""What ``caveat reproduce`` offers: one line for each figure or table."""
+"""What ``caveat reproduce`` offers: an entry for each figure or table of the papers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from caveat.papers.experiment import AnyExperiment
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of one command only: a field of its experiment.
+
+    Attributes
+    ----------
+    name : str
+    kind : type
+        Of its value.
+    default : object
+    text : str
+        For the help.
+    least : int, optional
+        The smallest number.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    text: str
+    least: int | None = None
 
 
 @dataclass(frozen=True)
@@ -13,47 +41,127 @@ class Reproduction:
     Attributes
     ----------
     name : str
-        As in ``caveat reproduce NAME``; ``caveat.papers.NAME`` holds
-        ``reproduce_NAME``.
+        As in ``caveat reproduce NAME``.
+    where : str
+        Module and class of the experiment; not loaded before it is needed.
     summary : str
         What it is and how long it takes.
+    options : tuple of Option
+        Those that other reproductions do not have.
     """
 
     name: str
+    where: str
     summary: str
+    options: tuple[Option, ...] = ()
 
-    def run(self, output: Path, *, quick: bool, n_workers: int | None) -> str:
+    def experiment(
+        self, folder: Path, *, quick: bool = False, **options: Any
+    ) -> "AnyExperiment":
+        """The experiment, with the folder of its files."""
+        module, name = self.where.split(":")
+        kind = getattr(import_module(f"caveat.papers.{module}"), name)
+        found: AnyExperiment = kind(folder, quick, **options)
+        return found
+
+    def run(
+        self, folder: Path, *, quick: bool, n_workers: int | None, **options: Any
+    ) -> str:
         """Run it, write its files, and return its page.
 
         Parameters
         ----------
-        output : Path
-            The folder for page, figure and CSV.
+        folder : Path
+            For page, figure and CSV.
         quick : bool
             Whether this is a smoke test.
         n_workers : int, optional
             Processes, by default one per core.
+        **options
+            Those of this reproduction.
 
         Returns
         -------
         str
             The page, Markdown.
         """
-        module = import_module(f"caveat.papers.{self.name}")
-        run: Callable[..., str] = getattr(module, f"reproduce_{self.name}")
-        return run(output, quick=quick, n_workers=n_workers)
+        if ":" not in self.where:
+            module = import_module(f"caveat.papers.{self.where}")
+            run: Callable[..., str] = getattr(module, f"reproduce_{self.name}")
+            return run(folder, quick=quick, n_workers=n_workers, **options)
+        from caveat.papers.runner import reproduce  # here: it brings matplotlib
 
+        experiment = self.experiment(folder, quick=quick, **options)
+        return reproduce(experiment, n_workers=n_workers)
+
+
+class Protocol(StrEnum):
+    """How Table 1 is run."""
+
+    paper = "paper"
+    grid = "grid"
+    best = "best"
+    flagship = "flagship"
+
+
+_TABLE1 = (
+    Option(
+        "protocol",
+        Protocol,
+        Protocol.paper,
+        "paper: as released; grid: the authors' rerun of 2018; best: what we would "
+        "ship; flagship: ensembles with a learned noise.",
+    ),
+    Option("sets", str, "", "Names with commas, by default all nine."),
+    Option("splits", int | None, None, "Only the first so many splits.", least=1),
+)
 
 REPRODUCTIONS = (
-    Reproduction("co2", "Figs 2 and 3 of paper 001: CO2 extrapolated (minutes)."),
-    Reproduction("solar", "Appendix D.1 of paper 001: gaps interpolated (minutes)."),
-    Reproduction("softmax", "Fig. 1 of paper 001: functions and softmax (seconds)."),
-    Reproduction("mnist", "Fig. 4 of paper 001: a rotated digit (minutes)."),
-    Reproduction("convnet", "Section 4.2 of paper 000: dropout in convnets (minutes)."),
-    Reproduction("sequence", "LSTMs with one mask per sequence (minutes)."),
-    Reproduction("ensemble", "MC dropout against ensembles, paper 000 (minutes)."),
-    Reproduction("rl", "Figs 5 and 6 of paper 001: Thompson sampling (minutes)."),
-    Reproduction("shrinkage", "Fig. 1a of paper 002: weights under dropout (seconds)."),
-    Reproduction("misspecification", "Fig. 1b of paper 002: wrong models (minutes)."),
-    Reproduction("reviews", "Fig. 2 of paper 002: Amazon reviews (minutes)."),
+    Reproduction(
+        "table1",
+        "table1",
+        "Table 1 of paper 001: UCI regression (minutes to hours).",
+        _TABLE1,
+    ),
+    Reproduction(
+        "co2",
+        "series.co2:CO2",
+        "Figs 2 and 3 of paper 001: CO2 extrapolated (minutes).",
+    ),
+    Reproduction(
+        "solar",
+        "series.solar:Solar",
+        "Appendix D.1 of paper 001: gaps interpolated (minutes).",
+    ),
+    Reproduction(
+        "softmax",
+        "softmax:Softmax",
+        "Fig. 1 of paper 001: functions and softmax (seconds).",
+    ),
+    Reproduction("mnist", "mnist", "Fig. 4 of paper 001: a rotated digit (minutes)."),
+    Reproduction(
+        "convnet",
+        "convnet",
+        "Section 4.2 of paper 000: dropout in convnets (minutes).",
+    ),
+    Reproduction("sequence", "sequence", "LSTMs with one mask per sequence (minutes)."),
+    Reproduction(
+        "ensemble",
+        "ensemble",
+        "MC dropout against ensembles, paper 000 (minutes).",
+    ),
+    Reproduction("rl", "rl", "Figs 5 and 6 of paper 001: Thompson sampling (minutes)."),
+    Reproduction(
+        "shrinkage",
+        "shrinkage:Shrinkage",
+        "Fig. 1a of paper 002: weights under dropout (seconds).",
+    ),
+    Reproduction(
+        "misspecification",
+        "misspecification:Misspecification",
+        "Fig. 1b of paper 002: wrong models (minutes).",
+    ),
+    Reproduction(
+        "reviews", "reviews", "Fig. 2 of paper 002: Amazon reviews (minutes)."
+    ),
 )

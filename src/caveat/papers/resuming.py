@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from caveat._progress import ProgressBar
-from caveat.papers.output import write_records
+from caveat.papers.records import write_records
 from caveat.papers.workers import spread
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from caveat.papers.convnet.features import feature_growth
 from caveat.papers.convnet.figure import draw
 from caveat.papers.convnet.report import render
 from caveat.papers.lenet import DROPOUT, CurveJob, NetJob, Store, curves, load_images
-from caveat.papers.output import Output, write_records
+from caveat.papers.output import Output
+from caveat.papers.records import write_records
 
 __all__ = ["reproduce_convnet"]
 

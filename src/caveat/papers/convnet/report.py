@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from caveat.papers.lenet import DROPOUT, SOLVER, STANDARD, Images, Point
-from caveat.papers.output import markdown_table
+from caveat.papers.page import markdown_table
 
 SURE = 2.0  # standard errors
 

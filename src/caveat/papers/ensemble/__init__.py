@@ -16,7 +16,8 @@ from caveat.papers.ensemble.comparison import (
 from caveat.papers.ensemble.figure import draw
 from caveat.papers.ensemble.report import render
 from caveat.papers.lenet import Store, load_images
-from caveat.papers.output import Output, write_records
+from caveat.papers.output import Output
+from caveat.papers.records import write_records
 from caveat.papers.workers import spread
 
 __all__ = ["reproduce_ensemble"]

@@ -20,7 +20,7 @@ from caveat.papers.ensemble.comparison import (
 )
 from caveat.papers.ensemble.networks import BATCH_SIZE, HIDDEN, LEARNING_RATE
 from caveat.papers.lenet import Images
-from caveat.papers.output import markdown_table
+from caveat.papers.page import markdown_table
 
 CONFIDENCE = 0.95
 SIMILAR = 0.1  # of the gap between one plain network and the ensemble

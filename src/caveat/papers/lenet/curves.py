@@ -14,7 +14,7 @@ from caveat.papers.lenet.images import load_images
 from caveat.papers.lenet.predictions import drawn_logits, grouped, standard_log_probs
 from caveat.papers.lenet.storage import Store
 from caveat.papers.lenet.training import NetJob
-from caveat.papers.output import read_records, write_records
+from caveat.papers.records import read_records, write_records
 from caveat.papers.workers import spread
 
 STANDARD = 0  # as ``n_draws``: one pass with averaged weights

@@ -47,11 +47,6 @@ class Record:
     gap: float
     gap_se: float
 
-    @property
-    def panel(self) -> tuple[str, int, int]:
-        """The panel of the figure, and how many data sets it is made from."""
-        return self.condition, self.n_features, self.n_sets
-
 
 def summarise(parts: Sequence[Part], sums: Sequence[Sums]) -> list[Record]:
     """The records of one panel from the sums of all its parts."""

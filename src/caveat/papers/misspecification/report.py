@@ -10,11 +10,10 @@ from caveat.papers.misspecification.simulation import (
     N_FEATURES,
     N_ROWS,
 )
-from caveat.papers.output import markdown_table
+from caveat.papers.page import Claim, Part, claim, flow, table, verdict
 
 _PAR = 0.02  # difference in error, relative, up to which two methods are on par
 _CLEAR = 3.0  # standard errors from which a difference is clear
-_TITLE = "Figure 1b of paper 002: ridge and dropout under misspecification"
 _READING = f"""How the paper is read: for each data set X = R L, with R standard normal
 (20 rows to fit and 20 to test, 10 columns) and L normal (10 by p) with columns of unit
 length; y = X w + e, w and e standard normal, so that λ0 = σ² = 1. No intercept.
@@ -30,14 +29,6 @@ Ridge is the model with f = 0 and λ0 on a grid. Dropout has the wrong prior
 λ0 = {DROPOUT_PRIOR:g} and f on a grid with {N_ROWS} f/(1 - f) = the λ0 of ridge, which
 is as strong on columns of unit mean square; it predicts (1 - f) x'μ. The paper calls
 p = 10 underdetermined and p = 40 overdetermined; it is the other way round."""
-_WORDS = {
-    "default": "ridge regression with the correct prior is optimal, and dropout was "
-    "found to perform on par",
-    "junk features": "again performing on par, both ridge regression and dropout could "
-    "counter this by increasing the amount of regularization",
-    "covariate shift": "ridge regression was quite sensitive to this type of model "
-    "mismatch whereas dropout was significantly more robust",
-}
 
 
 class Panel:
@@ -65,93 +56,80 @@ class Panel:
         return next(r for r in self.curve("ridge") if r.strength == 1.0)
 
 
-def panels(records: Sequence[Record], condition: str) -> list[Panel]:
+def by_features(records: Sequence[Record], condition: str) -> list[Panel]:
     """The panels of a condition, by number of features."""
     return [Panel(records, condition, p) for p in N_FEATURES]
 
 
-def render(records: Sequence[Record]) -> Iterator[str]:
-    """The parts of the page.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Of all panels.
-
-    Yields
-    ------
-    str
-        The title, then Markdown.
-    """
-    yield _TITLE
-    yield (
-        f"Mean squared test error over {records[0].n_sets:,} data sets per panel "
-        "± standard error. The paper shows curves and gives no numbers."
-    )
+def render(records: Sequence[Record]) -> Iterator[Part]:
+    """The parts of the page."""
+    yield flow(f"""Mean squared test error over {records[0].n_sets:,} data sets per
+        panel ± standard error. The paper shows curves and gives no numbers.""")
     yield _READING
-    for condition in CONDITIONS:
-        own = panels(records, condition)
+    for condition, say in zip(CONDITIONS, (_default, _junk, _shift), strict=True):
+        own = by_features(records, condition)
         yield f"## {condition.capitalize()}"
-        yield _table(own)
-        yield f'The paper: "{_WORDS[condition]}".'
-        yield _VERDICTS[condition](own)
+        yield table(map(_row, own))
+        yield say(own)
 
 
-def _table(own: Sequence[Panel]) -> str:
-    head = ["p", "ridge, λ0 = 1", "ridge, best λ0", "dropout, best f"]
-    head += ["dropout - ridge(1), paired", "dropout by undropped x'μ, best f"]
-    return markdown_table(head, [_row(panel) for panel in own])
-
-
-def _row(panel: Panel) -> list[str]:
+def _row(panel: Panel) -> dict[str, str]:
     ridge, dropout = panel.best("ridge"), panel.best("dropout")
     undropped = panel.best("dropout, undropped")
-    return [
-        str(panel.n_features),
-        _shown(panel.true_prior),
-        f"{_shown(ridge)} (λ0 = {ridge.strength:.2g})",
-        f"{_shown(dropout)} (f = {dropout.drop_rate:.3f})",
-        f"{dropout.gap:+.3f} ± {dropout.gap_se:.3f}",
-        f"{_shown(undropped)} (f = {undropped.drop_rate:.3f})",
-    ]
+    return {
+        "p": str(panel.n_features),
+        "ridge, λ0 = 1": _shown(panel.true_prior),
+        "ridge, best λ0": f"{_shown(ridge)} (λ0 = {ridge.strength:.2g})",
+        "dropout, best f": f"{_shown(dropout)} (f = {dropout.drop_rate:.3f})",
+        "dropout - ridge(1), paired": f"{dropout.gap:+.3f} ± {dropout.gap_se:.3f}",
+        "dropout by undropped x'μ, best f": f"{_shown(undropped)} "
+        f"(f = {undropped.drop_rate:.3f})",
+    }
 
 
 def _shown(record: Record) -> str:
     return f"{record.error:.3f} ± {record.error_se:.3f}"
 
 
-def _default(own: Sequence[Panel]) -> str:
+def _default(own: Sequence[Panel]) -> Claim:
     optimal = all(panel.best("ridge").strength == 1.0 for panel in own)
     worst = max(p.best("dropout").gap / p.true_prior.error for p in own)
-    return (
-        f"Ridge is best at λ0 = 1, the true one, in every panel: {_said(optimal)}. "
-        f"Dropout at its best f on par with it (within {_PAR:.0%}): "
-        f"{_said(worst <= _PAR)}; it is at most {worst:.1%} worse."
+    return claim(
+        """ridge regression with the correct prior is optimal, and dropout was found to
+        perform on par""",
+        f"""Ridge is best at λ0 = 1, the true one, in every panel: {verdict(optimal)}.
+        Dropout at its best f on par with it (within {_PAR:.0%}):
+        {verdict(worst <= _PAR)}; it is at most {worst:.1%} worse.""",
+        end=".",
     )
 
 
-def _junk(own: Sequence[Panel]) -> str:
+def _junk(own: Sequence[Panel]) -> Claim:
     wider = [panel for panel in own if panel.n_features > N_FEATURES[0]]
     more = all(p.best(m).strength > 1.0 for p in wider for m in ("ridge", "dropout"))
     apart = [p.best("dropout").error / p.best("ridge").error - 1.0 for p in own]
     par = all(abs(difference) <= _PAR for difference in apart)
-    return (
-        f"Where there are junk features (p > 10) both are best with more "
-        f"regularisation than 1: {_said(more)}. Dropout and ridge, each at its best, "
-        f"on par (within {_PAR:.0%}): {_said(par)}."
+    return claim(
+        """again performing on par, both ridge regression and dropout could counter this
+        by increasing the amount of regularization""",
+        f"""Where there are junk features (p > 10) both are best with more
+        regularisation than 1: {verdict(more)}. Dropout and ridge, each at its best, on
+        par (within {_PAR:.0%}): {verdict(par)}.""",
+        end=".",
     )
 
 
-def _shift(own: Sequence[Panel]) -> str:
-    robust = all(
-        p.best("dropout").gap < -_CLEAR * p.best("dropout").gap_se for p in own
-    )
-    tuned = [_against_tuned(panel) for panel in own]
-    return (
-        f"Dropout better than ridge with the true prior in every panel, by more than "
-        f"{_CLEAR:g} standard errors: {_said(robust)}. Part of this is that λ0 = 1 is "
-        "no longer a good choice. Against ridge with λ0 chosen anew, dropout's error "
-        f"is lower by {', '.join(tuned)}."
+def _shift(own: Sequence[Panel]) -> Claim:
+    best = [panel.best("dropout") for panel in own]
+    robust = all(record.gap < -_CLEAR * record.gap_se for record in best)
+    return claim(
+        """ridge regression was quite sensitive to this type of model mismatch whereas
+        dropout was significantly more robust""",
+        f"""Dropout better than ridge with the true prior in every panel, by more than
+        {_CLEAR:g} standard errors: {verdict(robust)}. Part of this is that λ0 = 1 is no
+        longer a good choice. Against ridge with λ0 chosen anew, dropout's error is
+        lower by {", ".join(map(_against_tuned, own))}.""",
+        end=".",
     )
 
 
@@ -159,14 +137,3 @@ def _against_tuned(panel: Panel) -> str:
     ridge, dropout = panel.best("ridge"), panel.best("dropout")
     error = math.hypot(ridge.error_se, dropout.error_se)
     return f"{ridge.error - dropout.error:.3f} ± {error:.3f} (p = {panel.n_features})"
-
-
-def _said(holds: bool) -> str:
-    return "**holds**" if holds else "**does not hold**"
-
-
-_VERDICTS = {
-    "default": _default,
-    "junk features": _junk,
-    "covariate shift": _shift,
-}

@@ -28,6 +28,7 @@ RANK = 10
 DROPOUT_PRIOR = 1e-3  # the wrong lambda0 that the paper gives to dropout
 STRENGTHS: Array = 10.0 ** np.linspace(-2.0, 2.0, 17)
 TRUE_PRIOR = 8  # where STRENGTHS is 1, the lambda0 of the data
+PER_PART = 1_000  # data sets; larger parts do not fit into the cache
 METHODS = ("ridge", "dropout", "dropout, undropped")
 
 
@@ -57,6 +58,14 @@ class Part:
     n_features: int
     number: int
     n_sets: int
+
+
+def parts(condition: str, n_features: int, n_sets: int) -> list[Part]:
+    """The parts of a panel."""
+    return [
+        Part(condition, n_features, number, min(PER_PART, n_sets - start))
+        for number, start in enumerate(range(0, n_sets, PER_PART))
+    ]
 
 
 class DataSets(NamedTuple):

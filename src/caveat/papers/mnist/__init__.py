@@ -10,7 +10,8 @@ from caveat.papers.mnist.records import Numbers
 from caveat.papers.mnist.report import render
 from caveat.papers.mnist.rotation import SHOWN, angles, rotations, typical
 from caveat.papers.mnist.scores import Answers
-from caveat.papers.output import Output, write_records
+from caveat.papers.output import Output
+from caveat.papers.records import write_records
 from caveat.papers.workers import spread
 
 __all__ = ["reproduce_mnist"]

@@ -7,7 +7,7 @@ from caveat.papers.mnist.measures import SHARES
 from caveat.papers.mnist.records import Numbers
 from caveat.papers.mnist.rotation import DIGIT, SHOWN, STEPS
 from caveat.papers.mnist.scores import BY_DRAWS, BY_SOFTMAX, SCORES
-from caveat.papers.output import markdown_table
+from caveat.papers.page import markdown_table
 
 PAPER_CLASSES = (1, 1, 1, 1, 1, 5, 5, 7, 7, 7, 7, 7)
 ERROR_BOUND = 0.01

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from caveat._progress import ProgressBar
 from caveat.data.reviews import CATEGORIES
-from caveat.papers.output import Output, read_records
+from caveat.papers.output import Output
+from caveat.papers.records import read_records
 from caveat.papers.resuming import complete
 from caveat.papers.reviews.figure import draw
 from caveat.papers.reviews.report import render

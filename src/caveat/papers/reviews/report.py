@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from caveat.papers.output import markdown_table
+from caveat.papers.page import markdown_table
 from caveat.papers.reviews.runs import METHODS, VERSIONS, Array, Record
 
 _CLEAR = 2.0  # standard errors from which a difference is clear

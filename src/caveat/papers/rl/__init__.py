@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caveat._progress import ProgressBar
-from caveat.papers.output import Output, read_records, write_records
+from caveat.papers.output import Output
+from caveat.papers.records import read_records, write_records
 from caveat.papers.rl.animation import film
 from caveat.papers.rl.figure import draw
 from caveat.papers.rl.records import TICKS_PER_BATCH, Reward

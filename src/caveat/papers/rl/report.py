@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from caveat.papers.output import markdown_table
+from caveat.papers.page import markdown_table
 from caveat.papers.rl.records import (
     TICKS_PER_BATCH,
     Reward,

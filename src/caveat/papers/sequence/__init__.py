@@ -5,7 +5,8 @@ from itertools import product
 from pathlib import Path
 
 from caveat._progress import ProgressBar
-from caveat.papers.output import Output, read_records
+from caveat.papers.output import Output
+from caveat.papers.records import read_records
 from caveat.papers.resuming import complete
 from caveat.papers.sequence.figure import draw
 from caveat.papers.sequence.networks import VARIANTS

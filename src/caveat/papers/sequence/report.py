@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from caveat.papers.output import markdown_table
+from caveat.papers.page import markdown_table
 from caveat.papers.sequence.curves import Curves, all_curves, chosen
 from caveat.papers.sequence.networks import VARIANTS, WIDTH
 from caveat.papers.sequence.runs import BATCH_SIZE, LEARNING_RATE, Record

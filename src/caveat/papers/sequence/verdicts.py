@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from caveat.papers.output import markdown_table
+from caveat.papers.page import markdown_table
 from caveat.papers.sequence.curves import Array, Curves, all_curves, chosen
 from caveat.papers.sequence.networks import VARIANTS
 from caveat.papers.sequence.runs import Record

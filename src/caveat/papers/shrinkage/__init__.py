@@ -1,41 +1,49 @@
 """Figure 1a of paper 002: what dropout, ridge and lasso do to correlated weights."""
 
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
 
-from caveat.papers.output import Output, write_records
+from matplotlib.figure import Figure
+
+from caveat.papers.experiment import Experiment
+from caveat.papers.page import Part
 from caveat.papers.shrinkage.figure import draw
 from caveat.papers.shrinkage.report import render
 from caveat.papers.shrinkage.weights import (
+    METHODS,
     RATES,
     RATES_QUICK,
+    SCALINGS,
     AminoAcids,
-    all_weights,
+    Weight,
+    path_of,
 )
 
-__all__ = ["reproduce_shrinkage"]
+__all__ = ["Shrinkage"]
 
 
-def reproduce_shrinkage(
-    output: Path, *, quick: bool = False, n_workers: int | None = None
-) -> str:
-    """Rerun figure 1a of paper 002: paths of the weights on the amino acids.
+@dataclass(frozen=True)
+class Shrinkage(Experiment[tuple[str, str], Weight]):
+    """Weights on the amino acids; a job is a scaling of the columns and a method."""
 
-    Parameters
-    ----------
-    output : Path
-        Folder for ``shrinkage.csv``, ``.md`` and ``.png``.
-    quick : bool
-        Few points per path: a smoke test, in files of its own.
-    n_workers : int, optional
-        Not used: this takes seconds.
+    name = "shrinkage"
+    title = "Figure 1a of paper 002: dropout, ridge and lasso as shrinkage"
+    record = Weight
+    resumes = False
 
-    Returns
-    -------
-    str
-        The page, Markdown.
-    """
-    files = Output(output, "shrinkage", quick)
-    data = AminoAcids.load()
-    weights = all_weights(data, RATES_QUICK if quick else RATES)
-    write_records(files.path("csv"), weights)
-    return files.write(render(weights, data), draw(weights, data))
+    def jobs(self, records: Sequence[Weight]) -> list[tuple[str, str]]:
+        return list(product(SCALINGS, METHODS))
+
+    def key(self, record: Weight) -> tuple[str, str]:
+        return record.scaling, record.method
+
+    def run(self, job: tuple[str, str]) -> list[Weight]:
+        scaling, method = job
+        return list(path_of(method, scaling, RATES_QUICK if self.quick else RATES))
+
+    def page(self, records: Sequence[Weight]) -> Iterator[Part]:
+        return render(records, AminoAcids.load())
+
+    def figure(self, records: Sequence[Weight]) -> Figure:
+        return draw(records, AminoAcids.load())

@@ -96,26 +96,10 @@ class AminoAcids:
         return np.asarray(self.scaled("standardised").T @ self.y / len(self.y))
 
 
-def all_weights(data: AminoAcids, rates: Array) -> list[Weight]:
-    """The paths of all methods, with columns standardised and only centred.
-
-    Parameters
-    ----------
-    data : AminoAcids
-        The data.
-    rates : array, shape (k,)
-        Positions on the paths, and so the drop rates.
-
-    Returns
-    -------
-    list of Weight
-    """
-    return [
-        weight
-        for scaling in SCALINGS
-        for path in (_dropout, _ridge, _lasso)
-        for weight in path(data, scaling, rates)
-    ]
+def path_of(method: str, scaling: str, rates: Array) -> Iterator[Weight]:
+    """The path of a method, at positions that are the drop rates."""
+    fit = {"dropout": _dropout, "ridge": _ridge, "lasso": _lasso}[method]
+    return fit(AminoAcids.load(), scaling, rates)
 
 
 def _dropout(data: AminoAcids, scaling: str, rates: Array) -> Iterator[Weight]:

@@ -1,39 +1,43 @@
 """Figure 1 of paper 001: softmax with and without the uncertainty of its input."""
 
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from caveat.papers.output import Output, write_records
+from matplotlib.figure import Figure
+
+from caveat.papers.experiment import Experiment
+from caveat.papers.page import Part
 from caveat.papers.softmax.figure import draw
-from caveat.papers.softmax.functions import all_points
+from caveat.papers.softmax.functions import DROPOUT, PROCESS, Point, points_of
 from caveat.papers.softmax.report import render
 
-__all__ = ["reproduce_softmax"]
-
-_N_SETS, _N_DRAWS = 20, 1000
-_N_SETS_QUICK, _N_DRAWS_QUICK = 3, 200
+__all__ = ["Softmax"]
 
 
-def reproduce_softmax(
-    output: Path, *, quick: bool = False, n_workers: int | None = None
-) -> str:
-    """Compute what figure 1 of paper 001 sketches.
+@dataclass(frozen=True)
+class Softmax(Experiment[str, Point]):
+    """What figure 1 of paper 001 sketches, computed; a job is a model."""
 
-    Parameters
-    ----------
-    output : Path
-        Folder for ``softmax.csv``, ``.md`` and ``.png``.
-    quick : bool
-        Few data sets and draws: a smoke test, in files of its own.
-    n_workers : int, optional
-        Not used: it takes seconds.
+    name = "softmax"
+    title = "Figure 1 of paper 001: softmax input and output, computed"
+    record = Point
+    resumes = False
 
-    Returns
-    -------
-    str
-        The page, Markdown.
-    """
-    files = Output(output, "softmax", quick)
-    sizes = (_N_SETS_QUICK, _N_DRAWS_QUICK) if quick else (_N_SETS, _N_DRAWS)
-    points = all_points(*sizes)
-    write_records(files.path("csv"), points)
-    return files.write(render(points, sizes[1]), draw(points))
+    @property
+    def n_draws(self) -> int:
+        return 200 if self.quick else 1000
+
+    def jobs(self, records: Sequence[Point]) -> tuple[str, ...]:
+        return DROPOUT, PROCESS
+
+    def key(self, record: Point) -> str:
+        return record.model
+
+    def run(self, job: str) -> list[Point]:
+        return points_of(job, 3 if self.quick else 20, self.n_draws)
+
+    def page(self, records: Sequence[Point]) -> Iterator[Part]:
+        return render(records, self.n_draws)
+
+    def figure(self, records: Sequence[Point]) -> Figure:
+        return draw(records)

@@ -15,28 +15,13 @@ from caveat.papers.softmax.functions import (
     Point,
     labelled,
 )
-from caveat.papers.style import house_style, name_axes, panels, shades
+from caveat.papers.style import name_axes, panels, shades
 
 _NAMES = {DROPOUT: "MC dropout", PROCESS: "GP with the kernel of such nets"}
 
 
 def draw(points: Sequence[Point]) -> Figure:
-    """The figure.
-
-    Parameters
-    ----------
-    points : sequence of Point
-        Those of data set 0 are drawn.
-
-    Returns
-    -------
-    Figure
-    """
-    with house_style():
-        return _drawn(points)
-
-
-def _drawn(points: Sequence[Point]) -> Figure:
+    """Both models on data set 0."""
     figure, grid = panels(2, 2, height=4.4, sharex=True)
     x, y = labelled(0)
     for (left, right), model in zip(grid, (DROPOUT, PROCESS), strict=True):

@@ -73,22 +73,11 @@ def log_odds(x: Array) -> Array:
     return np.asarray(4.0 * np.sin(2.5 * (x - 1.4)))
 
 
-def all_points(n_sets: int, n_draws: int) -> list[Point]:
-    """Both models on some data sets.
-
-    Parameters
-    ----------
-    n_sets : int
-        Data sets, and nets.
-    n_draws : int
-        Functions per net and process.
-
-    Returns
-    -------
-    list of Point
-    """
+def points_of(model: str, n_sets: int, n_draws: int) -> list[Point]:
+    """A model on some data sets, with so many functions on each."""
     sets = [labelled(seed) for seed in range(n_sets)]
-    return [*_by_dropout(sets, n_draws), *_by_process(sets, n_draws)]
+    by = {DROPOUT: _by_dropout, PROCESS: _by_process}[model]
+    return list(by(sets, n_draws))
 
 
 def _by_dropout(sets: Sequence[tuple[Array, Array]], n_draws: int) -> Iterator[Point]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from caveat.papers.output import markdown_table
+from caveat.papers.page import Claim, Part, bullets, claim, flow, table, verdict
 from caveat.papers.softmax.functions import (
     DROP_RATE,
     DROPOUT,
@@ -21,15 +21,6 @@ from caveat.papers.softmax.functions import (
 
 SURE = 0.001  # probability of the other class, up to which one is "1"
 DOUBT = 0.05  # from which the other class is not ruled out
-_TITLE = "Figure 1 of paper 001: softmax input and output, computed"
-_WORDS = (
-    "Passing a point estimate of a function (solid line 1a) through a softmax (solid "
-    "line 1b) results in extrapolations with unjustified high confidence for points "
-    "far from the training data. x* for example would be classified as class 1 with "
-    "probability 1.",
-    "However, passing the distribution (shaded area 1a) through a softmax (shaded area "
-    "1b) better reflects classification uncertainty far from the training data.",
-)
 
 
 class Places:
@@ -46,108 +37,80 @@ class Places:
         """An attribute where there are data, for all data sets."""
         return np.array([getattr(p, name) for p in self._own if abs(p.x) <= EDGE])
 
+    @property
+    def ratios(self) -> Array:
+        """Mean over sd of f at x*, for each data set."""
+        return np.abs(self.star("mean")) / self.star("sd")
 
-def render(points: Sequence[Point], n_draws: int) -> Iterator[str]:
-    """The parts of the page.
 
-    Parameters
-    ----------
-    points : sequence of Point
-        Of both models on all data sets.
-    n_draws : int
-        Functions per model.
-
-    Yields
-    ------
-    str
-        The title, then Markdown.
-    """
+def render(points: Sequence[Point], n_draws: int) -> Iterator[Part]:
+    """The parts of the page."""
     models = {name: Places(points, name) for name in (DROPOUT, PROCESS)}
     n_sets = len(models[DROPOUT].star("x"))
-    yield _TITLE
-    yield _settings(n_sets, n_draws)
+    yield flow(f"""The paper's figure is a sketch; here it is computed. {n_sets} data
+        sets of {N_ROWS} labels with x in [-{EDGE:g}, {EDGE:g}], drawn with log odds
+        4 sin(2.5 (x - 1.4)). MC dropout: nets of {" and ".join(map(str, HIDDEN))} ReLU
+        units, {DROP_RATE:g} of each layer dropped, l = {LENGTHSCALE:g}, {EPOCHS:,}
+        epochs of Adam, T = {n_draws}; the point estimate is standard dropout. GP: the
+        covariance function of such nets of infinite width, scales by marginal
+        likelihood, Laplace's approximation; the point estimate is the mean of f. The
+        figure shows the first data set: f with shades of half an sd up to two, and
+        P(class 1).""")
     yield f"## At x* = {STAR:g}, median over the data sets"
-    yield _table(models)
+    yield table(_row(name, own) for name, own in models.items())
     yield "## The paper's claims"
-    yield f'The paper: "{_WORDS[0]}"'
-    yield _first_claim(models)
-    yield f'The paper: "{_WORDS[1]}"'
-    yield _second_claim(models)
+    yield _point_estimate(models)
+    yield _distribution(models)
 
 
-def _settings(n_sets: int, n_draws: int) -> str:
-    return (
-        "The paper's figure is a sketch; here it is computed. "
-        f"{n_sets} data sets of {N_ROWS} labels with x in [-{EDGE:g}, {EDGE:g}], drawn "
-        "with log odds 4 sin(2.5 (x - 1.4)). MC dropout: nets of "
-        f"{' and '.join(map(str, HIDDEN))} ReLU units, {DROP_RATE:g} of each layer "
-        f"dropped, l = {LENGTHSCALE:g}, {EPOCHS:,} epochs of Adam, T = {n_draws}; the "
-        "point estimate is standard dropout. GP: the covariance function of such nets "
-        "of infinite width, scales by marginal likelihood, Laplace's approximation; "
-        "the point estimate is the mean of f. The figure shows the first data set: f "
-        "with shades of half an sd up to two, and P(class 1)."
-    )
-
-
-def _table(models: dict[str, Places]) -> str:
-    head = ["model", "f, point estimate", "sd of f", "mean/sd of f"]
-    head += ["P(class 0), point estimate", "P(class 0), mean", "95% of functions up to"]
-    head += ["change of P where data are"]
-    return markdown_table(head, [_row(name, own) for name, own in models.items()])
-
-
-def _row(name: str, own: Places) -> list[str]:
+def _row(name: str, own: Places) -> dict[str, str]:
     change = np.abs(own.inside("other_mean") - own.inside("other_point"))
-    return [
-        name,
-        f"{np.median(own.star('function')):+.1f}",
-        f"{np.median(own.star('sd')):.1f}",
-        f"{np.median(ratios(own)):.1f}",
-        f"{np.median(own.star('other_point')):.1e}",
-        f"{np.median(own.star('other_mean')):.4f}",
-        f"{np.median(own.star('other_high')):.4f}",
-        f"{change.mean():.3f}",
-    ]
+    return {
+        "model": name,
+        "f, point estimate": f"{np.median(own.star('function')):+.1f}",
+        "sd of f": f"{np.median(own.star('sd')):.1f}",
+        "mean/sd of f": f"{np.median(own.ratios):.1f}",
+        "P(class 0), point estimate": f"{np.median(own.star('other_point')):.1e}",
+        "P(class 0), mean": f"{np.median(own.star('other_mean')):.4f}",
+        "95% of functions up to": f"{np.median(own.star('other_high')):.4f}",
+        "change of P where data are": f"{change.mean():.3f}",
+    }
 
 
-def _first_claim(models: dict[str, Places]) -> str:
+def _point_estimate(models: dict[str, Places]) -> Claim:
     shares = {
         name: float((own.star("other_point") <= SURE).mean())
         for name, own in models.items()
     }
     shown = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
-    return (
-        f"Class 1 with a probability of at least {1 - SURE:g} by the point estimate, "
-        f"of the data sets: {shown}. In most of them: "
-        f"{_verdict(min(shares.values()) > 0.5)}."
+    return claim(
+        """Passing a point estimate of a function (solid line 1a) through a softmax
+        (solid line 1b) results in extrapolations with unjustified high confidence for
+        points far from the training data. x* for example would be classified as class
+        1 with probability 1.""",
+        f"""Class 1 with a probability of at least {1 - SURE:g} by the point estimate,
+        of the data sets: {shown}. In most of them:
+        {verdict(min(shares.values()) > 0.5)}.""",
     )
 
 
-def _second_claim(models: dict[str, Places]) -> str:
-    lines = []
-    for name, own in models.items():
-        less = float((own.star("other_mean") > own.star("other_point")).mean())
-        left = float(np.median(own.star("other_mean")))
-        lines.append(
-            f"- {name}: less sure of class 1 at x* than the point estimate in "
-            f"{less:.0%} of the data sets (at least 95%): {_verdict(less >= 0.95)}. "
-            f"Class 0 keeps {left:.2%} (median), at least {DOUBT:.0%}: "
-            f"{_verdict(left >= DOUBT)}."
-        )
-    first, second = (np.median(ratios(own)) for own in models.values())
-    lines.append(
-        "\nWith ReLU units both the mean and the sd of f grow in proportion to x, so "
-        "their ratio tends to a limit far away, and with it the doubt. It is "
-        f"{first:.1f} for dropout and {second:.1f} for the GP: that dropout leaves "
-        f"less doubt than the GP whose kernel it has: {_verdict(bool(first > second))}."
+def _distribution(models: dict[str, Places]) -> Claim:
+    first, second = (float(np.median(own.ratios)) for own in models.values())
+    limit = flow(f"""With ReLU units both the mean and the sd of f grow in proportion to
+        x, so their ratio tends to a limit far away, and with it the doubt. It is
+        {first:.1f} for dropout and {second:.1f} for the GP: that dropout leaves less
+        doubt than the GP whose kernel it has: {verdict(first > second)}.""")
+    return Claim(
+        """However, passing the distribution (shaded area 1a) through a softmax (shaded
+        area 1b) better reflects classification uncertainty far from the training
+        data.""",
+        bullets(_doubt(name, own) for name, own in models.items()) + "\n\n" + limit,
     )
-    return "\n".join(lines)
 
 
-def ratios(own: Places) -> Array:
-    """Mean over sd of f at x*, for each data set."""
-    return np.abs(own.star("mean")) / own.star("sd")
-
-
-def _verdict(is_so: bool) -> str:
-    return "**holds**" if is_so else "**does not hold**"
+def _doubt(name: str, own: Places) -> str:
+    less = float((own.star("other_mean") > own.star("other_point")).mean())
+    left = float(np.median(own.star("other_mean")))
+    return f"""{name}: less sure of class 1 at x* than the point estimate in {less:.0%}
+        of the data sets (at least 95%): {verdict(less >= 0.95)}. Class 0 keeps
+        {left:.2%} (median), at least {DOUBT:.0%}: {verdict(left >= DOUBT)}."""

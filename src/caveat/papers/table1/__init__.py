@@ -1,6 +1,5 @@
 """Table 1 of paper 001: nine regression sets, four protocols."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from caveat.papers.table1.figure import draw
@@ -11,11 +10,11 @@ __all__ = ["SETS", "reproduce_table1"]
 
 
 def reproduce_table1(
-    protocol: str,
     output: Path,
     *,
-    sets: Sequence[str] = SETS,
-    n_splits: int | None = None,
+    protocol: str = "paper",
+    sets: str = "",
+    splits: int | None = None,
     quick: bool = False,
     n_workers: int | None = None,
 ) -> str:
@@ -23,14 +22,14 @@ def reproduce_table1(
 
     Parameters
     ----------
-    protocol : str
-        ``"paper"``, ``"grid"``, ``"best"`` or ``"flagship"``.
     output : Path
         Folder for ``table1_PROTOCOL.csv``, ``.md`` and ``.png``. Splits that the CSV
         file holds already are not run again.
-    sets : sequence of str
-        Short names.
-    n_splits : int, optional
+    protocol : str
+        ``"paper"``, ``"grid"``, ``"best"`` or ``"flagship"``.
+    sets : str
+        Short names with commas; by default all.
+    splits : int, optional
         Only the first so many of each set.
     quick : bool
         Far fewer epochs and draws: a smoke test, in files of its own.
@@ -46,8 +45,8 @@ def reproduce_table1(
     records = run_protocol(
         protocol,
         output / f"{name}.csv",
-        sets=sets,
-        n_splits=n_splits,
+        sets=[name.strip() for name in sets.split(",")] if sets else SETS,
+        n_splits=splits,
         quick=quick,
         n_workers=n_workers,
     )

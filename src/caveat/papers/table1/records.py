@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from caveat.papers.output import read_records, write_records
+from caveat.papers.records import read_records, write_records
 
 
 @dataclass(frozen=True)

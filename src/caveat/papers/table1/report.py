@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from caveat.papers.output import markdown_table
+from caveat.papers.page import markdown_table
 from caveat.papers.table1.comparison import (
     METRICS,
     OPPONENTS,

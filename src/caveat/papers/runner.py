@@ -1,0 +1,166 @@
+"""The one way to run a reproduction: what is missing, then the page and the figure."""
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from caveat._progress import ProgressBar
+from caveat.errors import CaveatError, DataError
+from caveat.papers.experiment import AnyExperiment
+from caveat.papers.records import read_records, write_records
+from caveat.papers.style import house_style
+from caveat.papers.workers import spread
+
+Known = dict[Hashable, list[Any]]  # records by their key
+
+_SMOKE = "A smoke test: too little was run to judge any claim by it."
+
+
+def reproduce(
+    experiment: AnyExperiment,
+    *,
+    n_workers: int | None = None,
+    progress: bool | None = None,
+) -> str:
+    """Run what the CSV file lacks, and write page and figure.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        With the folder of its files.
+    n_workers : int, optional
+        Processes, by default one per core.
+    progress : bool or None
+        Show a progress bar; None shows it on a terminal.
+
+    Returns
+    -------
+    str
+        The page, Markdown.
+    """
+    ran = complete(experiment, n_workers=n_workers, progress=progress)
+    experiment.extras(_stored(experiment))
+    page, figure = regenerate(experiment, day=_today() if ran else None)
+    experiment.path("md").write_text(page)
+    figure.savefig(experiment.path("png"))
+    return page
+
+
+def complete(
+    experiment: AnyExperiment,
+    *,
+    n_workers: int | None = None,
+    progress: bool | None = None,
+) -> int:
+    """Run the jobs whose records are missing; the CSV file is rewritten after each.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        With the folder of its files.
+    n_workers : int, optional
+        Processes, by default one per core.
+    progress : bool or None
+        Show a progress bar; None shows it on a terminal.
+
+    Returns
+    -------
+    int
+        How many were run.
+    """
+    known = _known(experiment) if experiment.resumes else {}
+    count = 0
+    while todo := _missing(experiment, known):
+        with ProgressBar(f"{experiment.name}: jobs", len(todo), progress) as bar:
+            answers = spread(experiment.run, todo, n_workers)
+            for job, records in zip(todo, answers, strict=True):
+                known |= _by_key(experiment, records)
+                _check(experiment, job, known)
+                write_records(experiment.path("csv"), experiment.ordered(known))
+                bar.advance()
+        count += len(todo)
+    return count
+
+
+def regenerate(
+    experiment: AnyExperiment, *, day: str | None = None
+) -> tuple[str, Figure]:
+    """Page and figure from the stored records, without computing anything.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        With the folder of its files.
+    day : str, optional
+        When the records were made, by default as the stored page says.
+
+    Returns
+    -------
+    page : str
+        Markdown.
+    figure : Figure
+
+    Raises
+    ------
+    DataError
+        If records are missing.
+    """
+    records = _stored(experiment)
+    head = [f"# {experiment.title}"]
+    head += [f"Made by `{experiment.command}`, {day or _told(experiment)}."]
+    head += [_SMOKE] * experiment.quick
+    page = "\n\n".join([*head, *map(str, experiment.page(records))]) + "\n"
+    with house_style():
+        return page, experiment.figure(records)
+
+
+def _stored(experiment: AnyExperiment) -> list[Any]:
+    known = _known(experiment)
+    if missing := _missing(experiment, known):
+        raise DataError(
+            f"{experiment.path('csv')} should hold the records of all jobs; it lacks "
+            f"{len(missing)}, the first is {missing[0]!r}. Run `{experiment.command}` "
+            "with this folder as --output."
+        )
+    return experiment.ordered(known)
+
+
+def _missing(experiment: AnyExperiment, known: Mapping[Hashable, list[Any]]) -> Any:
+    found = [record for own in known.values() for record in own]
+    return [j for j in experiment.jobs(found) if not experiment.is_done(j, known)]
+
+
+def _check(experiment: AnyExperiment, job: Any, known: Known) -> None:
+    """A job that leaves nothing behind would be run for ever."""
+    if not experiment.is_done(job, known):
+        raise CaveatError(
+            f"{experiment.name}: the job {job!r} should leave records with the keys "
+            f"{list(experiment.keys(job))!r}, and does not. Its run() must give them."
+        )
+
+
+def _known(experiment: AnyExperiment) -> Known:
+    records = read_records(experiment.path("csv"), experiment.record)
+    return _by_key(experiment, records)
+
+
+def _by_key(experiment: AnyExperiment, records: Iterable[Any]) -> Known:
+    found: Known = {}
+    for record in records:
+        found.setdefault(experiment.key(record), []).append(record)
+    return found
+
+
+def _told(experiment: AnyExperiment) -> str:
+    """The day that the stored page names."""
+    path = experiment.path("md")
+    page = path.read_text() if path.exists() else ""
+    told = re.search(r"^Made by .*?, (\d{4}-\d\d-\d\d)\.", page, re.MULTILINE)
+    return told[1] if told else _today()
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
