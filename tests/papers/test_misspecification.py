@@ -7,19 +7,20 @@ import numpy as np
 import pytest
 
 from caveat.cli import main
-from caveat.papers import misspecification
-from caveat.papers.misspecification import run_panels
+from caveat.papers.misspecification import Misspecification
 from caveat.papers.misspecification.records import Record, summarise
-from caveat.papers.misspecification.report import Panel, render
+from caveat.papers.misspecification.report import Panel
 from caveat.papers.misspecification.simulation import (
     CONDITIONS,
     METHODS,
     N_FEATURES,
+    PER_PART,
     STRENGTHS,
     TRUE_PRIOR,
     Part,
     draw_sets,
     drop_rates,
+    parts,
     run_part,
     squared_errors,
 )
@@ -103,9 +104,9 @@ def test_errors_are_those_of_the_formula():
 
 
 def test_parts_add_up():
-    parts = [Part("default", 10, k, 30) for k in range(3)]
-    records = summarise(parts, [run_part(part) for part in parts])
-    errors = np.concatenate([squared_errors(draw_sets(p)) for p in parts], axis=2)
+    own = [Part("default", 10, k, 30) for k in range(3)]
+    records = summarise(own, [run_part(part) for part in own])
+    errors = np.concatenate([squared_errors(draw_sets(p)) for p in own], axis=2)
     gaps = errors - errors[0, TRUE_PRIOR]
     found = np.array([[r.error, r.error_se, r.gap, r.gap_se] for r in records])
     for column, sample in ((0, errors), (2, gaps)):
@@ -116,34 +117,23 @@ def test_parts_add_up():
     assert {r.n_sets for r in records} == {90}
 
 
-def test_panels_are_resumed_and_two_workers_agree_with_one(tmp_path, monkeypatch):
-    one = run_panels(tmp_path / "1.csv", n_sets=20, n_workers=1)
-    two = run_panels(tmp_path / "2.csv", n_sets=20, n_workers=2)
-    assert one == two
-    assert len(one) == 9 * len(METHODS) * len(STRENGTHS)
-    lines = (tmp_path / "1.csv").read_text().splitlines(keepends=True)
-    (tmp_path / "1.csv").write_text("".join(lines[: 1 + 8 * 51]))
-    ran = []
-    monkeypatch.setattr(
-        misspecification, "run_part", lambda p: ran.append(p) or run_part(p)
-    )
-    again = run_panels(tmp_path / "1.csv", n_sets=20, n_workers=1)
-    assert [(p.condition, p.n_features) for p in ran] == [("covariate shift", 40)]
-    assert again[-51:] == one[-51:]
-    assert read_records(tmp_path / "1.csv", Record) == read_records(
-        tmp_path / "2.csv", Record
-    )
+def test_a_panel_is_made_of_parts():
+    own = parts("default", 10, PER_PART + 30)
+    assert [(part.number, part.n_sets) for part in own] == [(0, PER_PART), (1, 30)]
+    assert not np.array_equal(draw_sets(own[0]).x[:30], draw_sets(own[1]).x)
 
 
-def test_another_number_of_sets_is_another_run(tmp_path):
-    run_panels(tmp_path / "r.csv", n_sets=5, n_workers=1)
-    records = run_panels(tmp_path / "r.csv", n_sets=6, n_workers=1)
-    assert {r.n_sets for r in records} == {6}
-    assert len(read_records(tmp_path / "r.csv", Record)) == len(records)
+def test_another_number_of_sets_is_another_job(tmp_path):
+    small, large = Misspecification(tmp_path, quick=True), Misspecification(tmp_path)
+    assert not set(small.jobs([])) & set(large.jobs([]))
+    assert len(large.jobs([])) == 9
+    records = large.run(("default", 10, 20))
+    assert {large.key(record) for record in records} == {("default", 10, 20)}
+    assert len(records) == len(METHODS) * len(STRENGTHS)
 
 
 def test_command_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(misspecification, "_N_SETS_QUICK", 600)
+    monkeypatch.setattr(Misspecification, "n_sets", 600)
     arguments = "reproduce misspecification --quick --workers 1 --output".split()
     assert main([*arguments, str(tmp_path)]) == 0
     page = capsys.readouterr().out
@@ -172,4 +162,3 @@ def test_stored_results():
     records = read_records(RESULTS, Record)
     assert {r.n_sets for r in records} == {100_000}
     agree_with_reference(records)
-    assert "does not hold" not in "".join(render(records))

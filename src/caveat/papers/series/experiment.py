@@ -104,8 +104,8 @@ class Series(Experiment[Model, Point]):
             released files: gradient descent with momentum {MOMENTUM:g}, batches of
             {first.batch_size}, rate · (1 + γ step)^-power, biases at {BIAS_RATE:g}
             times the rate, half squared error, decay added to the gradient.
-            **Iterations: {first.n_steps:,}; the paper has {RELEASED_STEPS:,}.** All else is as
-            released.""")
+            **Iterations: {first.n_steps:,}; the paper has {RELEASED_STEPS:,}.** All
+            else is as released.""")
         yield table(
             {
                 "net": net.name,

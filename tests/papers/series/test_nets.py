@@ -1,31 +1,16 @@
-"""What CO2 and solar share: training as Caffe does it, resuming, points, processes."""
+"""Training as Caffe does it, and going on with it."""
 
 import math
 from dataclasses import replace
-from multiprocessing.reduction import ForkingPickler
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from caveat.papers.series.jobs import (
-    FEW_DRAWS,
-    SQUARED_EXPONENTIAL,
-    NetJob,
-    ProcessJob,
-    Task,
-    covariance,
-    run_jobs,
-    untrained,
-)
 from safetensors import safe_open
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import WhiteKernel
 from torch.nn import functional as F
 
 from caveat.papers.series import nets
 from caveat.papers.series.nets import Net, State, advance, train
-from caveat.papers.series.points import MC, STANDARD, Curve, Places, Point
 from caveat.training.streams import BernoulliNoise, generator
 
 X = np.linspace(-1.5, 1.5, 11)
@@ -151,123 +136,3 @@ def test_other_rows_begin_anew(tmp_path):
     train(SMALL, X, Y, path)
     fresh = train(SMALL, X, -Y, tmp_path / "fresh.safetensors")
     assert torch.equal(train(SMALL, X, -Y, path)[0].weight, fresh[0].weight)
-
-
-def task():
-    later = np.array([2.0, 3.0])
-    return Task(X, Y, Places.of([("later", later, np.sin(2 * later)), ("train", X, Y)]))
-
-
-def test_places_are_in_order():
-    places = task().places
-    assert places.part == ("train",) * 11 + ("later",) * 2
-    np.testing.assert_array_equal(places.x, [*X, 2.0, 3.0])
-    np.testing.assert_array_equal(places.y[:11], Y)
-
-
-def test_a_net_predicts_in_three_ways(tmp_path):
-    job = NetJob(SMALL, task(), 300, tmp_path)
-    points = job.points()
-    assert sorted({p.curve for p in points}) == sorted(job.keys)
-    assert (tmp_path / "small.safetensors").exists()
-    standard = Curve.of(points, "small", STANDARD)
-    assert np.isnan(standard.column("sd")).all()
-    many = Curve.of(points, "small", MC, n_draws=300)
-    few = Curve.of(points, "small", MC, n_draws=FEW_DRAWS)
-    assert len(many.points) == len(few.points) == len(standard.points) == 13
-    known = many.part("train")
-    residual = (known.column("mean") - known.column("y")) ** 2
-    expected = (residual + known.column("sd") ** 2).mean()
-    assert many.points[0].noise_sd ** 2 == pytest.approx(expected)
-    assert known.error == pytest.approx(math.sqrt(residual.mean()))
-
-
-def test_the_sd_of_one_dropped_layer_is_that_of_the_formula(tmp_path):
-    """Var f = ((1-p)/p) sum (w h)², theory of one hidden layer, inverted masks."""
-    net = replace(SMALL, n_hidden=1, width=40)
-    draws = 4000
-    points = NetJob(net, task(), draws, tmp_path).points()
-    module = train(net, X, Y, tmp_path / "small.safetensors")
-    x = torch.from_numpy(task().places.x.astype(np.float32))[:, None]
-    with torch.no_grad():
-        hidden = module[1](module[0](x))
-        variance = (0.25 / 0.75 * (hidden * module[-1].weight).square()).sum(1)
-    found = Curve.of(points, "small", MC, n_draws=draws).column("sd") ** 2
-    error = math.sqrt(2 / draws) * 1.2  # nearly normal sums of 40
-    np.testing.assert_allclose(found, variance.double(), rtol=5 * error)
-
-
-def test_an_untrained_net_has_its_first_weights(tmp_path):
-    job = untrained(NetJob(SMALL, task(), 100, tmp_path))
-    points = job.points()
-    assert {p.n_steps for p in points} == {0}
-    assert {p.n_draws for p in points} == {0, 10}
-    assert not list(tmp_path.iterdir())
-    assert Curve.of(points, "small", MC, n_draws=10, untrained=True).points
-    assert not Curve.of(points, "small", MC, n_draws=10).points
-
-
-def test_a_process_is_that_of_the_formula_without_noise():
-    own = task()
-    points = ProcessJob(SQUARED_EXPONENTIAL, own, n_restarts=0).points()
-    kernel = covariance(SQUARED_EXPONENTIAL) + WhiteKernel(0.1, (1e-6, 1e1))
-    fitted = GaussianProcessRegressor(kernel, random_state=0)
-    with pytest.warns(match="close to the specified lower bound"):
-        fitted.fit(X[:, None], Y)  # no noise in a sine
-    function, noise = fitted.kernel_.k1, fitted.kernel_.k2.noise_level
-    gram = function(X[:, None]) + (noise + 1e-10) * np.eye(len(X))
-    cross = function(X[:, None], own.places.x[:, None])
-    solved = np.linalg.solve(gram, cross)
-    variance = function.diag(own.places.x[:, None]) - (cross * solved).sum(0)
-    found = np.array([(p.mean, p.sd**2) for p in points])
-    np.testing.assert_allclose(found[:, 0], solved.T @ Y, atol=1e-4)
-    np.testing.assert_allclose(found[:, 1], variance, atol=2e-6)
-    assert points[0].noise_sd == pytest.approx(math.sqrt(noise))
-
-
-def point(x, y, mean, sd, noise=0.0):
-    return Point("m", "GP", 0, 0, "later", x, y, mean, sd, noise)
-
-
-def test_coverage_counts_two_deviations_with_and_without_noise():
-    curve = Curve(
-        (
-            point(0.0, 0.0, 1.9, 1.0),
-            point(1.0, 0.0, 2.1, 1.0, 0.5),
-            point(2.0, 0.0, -3.0, 1.0, 0.5),
-        )
-    )
-    assert curve.coverage(noise=False) == pytest.approx(1 / 3)
-    assert curve.coverage(noise=True) == pytest.approx(2 / 3)
-    assert curve.between(0.5, 2.0).coverage(noise=False) == 0.0
-    assert curve.error == pytest.approx(math.sqrt((1.9**2 + 2.1**2 + 9) / 3))
-
-
-class Fake:
-    """A job of one curve, which counts how often it is run."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.runs = name, 0
-
-    @property
-    def keys(self):
-        return [(self.name, "GP", 0, 0)]
-
-    def points(self):
-        self.runs += 1
-        return [replace(point(0.5, 1.0, 2.0, 3.0), model=self.name)]
-
-
-def test_curves_in_the_file_are_not_computed_again(tmp_path: Path):
-    path, first, second = tmp_path / "c.csv", Fake("a"), Fake("b")
-    run_jobs(path, [first], n_workers=1)
-    points = run_jobs(path, [first, second], n_workers=1)
-    assert (first.runs, second.runs) == (1, 1)
-    assert [p.model for p in points] == ["a", "b"]
-    assert run_jobs(path, [first, second], n_workers=1) == points
-    assert (first.runs, second.runs) == (1, 1)
-
-
-def test_jobs_can_be_sent_to_other_processes(tmp_path):
-    for job in (NetJob(SMALL, task(), 20, tmp_path), ProcessJob("GP", task(), 0)):
-        assert len(ForkingPickler.dumps(job)) < 10_000

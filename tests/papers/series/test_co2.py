@@ -4,54 +4,54 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from caveat.papers.co2.models import (
-    FAR,
-    FULL,
-    QUICK,
-    RELU_4,
-    RELU_5,
-    TANH_HIGH,
-    TANH_LOW,
-    jobs,
-    nets,
-    series,
-)
-from caveat.papers.co2.report import Curves, beyond, growth, render, value
-from caveat.papers.series.jobs import ERF_KERNEL, RELU_KERNEL, SQUARED_EXPONENTIAL
 
 from caveat.cli import main
 from caveat.data import load_co2
 from caveat.papers.records import read_records
-from caveat.papers.series import jobs as shared
+from caveat.papers.series import models
+from caveat.papers.series.co2 import CO2
+from caveat.papers.series.co2_claims import (
+    FAR,
+    TANH_HIGH,
+    TANH_LOW,
+    beyond,
+    growth,
+    value,
+)
+from caveat.papers.series.models import (
+    ERF_KERNEL,
+    RELU_4,
+    RELU_5,
+    RELU_KERNEL,
+    SQUARED_EXPONENTIAL,
+)
 from caveat.papers.series.points import Point
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results" / "co2.csv"
-PAGE = RESULTS.with_suffix(".md")
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
+FULL = CO2(RESULTS)
 needs_results = pytest.mark.skipif(
-    not RESULTS.exists(), reason="needs results: caveat reproduce co2"
+    not (RESULTS / "co2.csv").exists(), reason="needs results: caveat reproduce co2"
 )
 
 
 def test_nets_are_the_released_ones():
-    relu, low, high, flat = nets(FULL)
-    assert [n.name for n in nets(FULL)] == [RELU_5, TANH_LOW, TANH_HIGH, RELU_4]
-    assert [n.width for n in nets(FULL)] == [1024] * 4
-    assert [n.n_hidden for n in nets(FULL)] == [4, 4, 4, 3]
-    assert [n.batch_size for n in nets(FULL)] == [200] * 4
+    relu, low, high, flat = FULL.nets
+    assert [n.name for n in FULL.nets] == [RELU_5, TANH_LOW, TANH_HIGH, RELU_4]
+    assert [n.width for n in FULL.nets] == [1024] * 4
+    assert [n.n_hidden for n in FULL.nets] == [4, 4, 4, 3]
+    assert [n.batch_size for n in FULL.nets] == [200] * 4
     assert (relu.rate, relu.weight_decay, relu.drop_rate) == (1e-2, 1e-6, 0.1)
     assert (low.rate, low.weight_decay, low.drop_rate) == (5e-3, 5e-7, 0.1)
     assert (high.rate, high.weight_decay, high.drop_rate) == (1e-2, 0.0, 0.2)
-    assert [(n.gamma, n.power) for n in nets(FULL)] == [(1e-4, 0.25)] * 3 + [
-        (1e-5, 0.1)
-    ]
+    assert [(n.gamma, n.power) for n in FULL.nets] == [(1e-4, 0.25)] * 3 + [(1e-5, 0.1)]
     assert flat.activation == relu.activation == "relu"
 
 
 def test_places_are_months_up_to_the_end_of_the_papers_grid_and_one_far_away():
     data = load_co2()
-    places = series(data, 1).places
+    places = FULL.task.places
     names = np.array(places.part)
-    assert (names == "train").sum() == 272
+    assert (names == "train").sum() == 91  # every third of 272
     star = places.x[names == "x*"]
     assert star == data.x_test[-1] == pytest.approx(3.7237, abs=2e-3)
     assert places.x[names == "later"].min() > places.x[names == "train"].max()
@@ -59,10 +59,9 @@ def test_places_are_months_up_to_the_end_of_the_papers_grid_and_one_far_away():
     assert places.x[names == "far"] == FAR * star
 
 
-def test_all_models_of_the_figure_are_there(tmp_path):
-    task = series(load_co2(), 8)
-    keys = [key for job in jobs(task, QUICK, tmp_path) for key in job.keys]
-    assert len(set(keys)) == len(keys) == 4 * 3 + 3 + 2 * 2
+def test_all_models_of_the_figure_are_there():
+    curves = [key for job in FULL.jobs([]) for key in FULL.keys(job)]
+    assert len(set(curves)) == len(curves) == 4 * 3 + 3 + 2 * 2
 
 
 def test_command_line_and_a_second_call_that_only_draws(tmp_path, capsys, monkeypatch):
@@ -75,14 +74,14 @@ def test_command_line_and_a_second_call_that_only_draws(tmp_path, capsys, monkey
     assert (tmp_path / "co2_quick.png").stat().st_size > 50_000
     assert len(list((tmp_path / "co2_quick.nets").glob("*.safetensors"))) == 4
     points = read_records(tmp_path / "co2_quick.csv", Point)
-    curves = Curves(points, QUICK.n_draws)
+    curves = CO2(tmp_path, quick=True).curves(points)
     assert beyond(curves.mc(RELU_5)) > 5.0
     assert beyond(curves.mc(TANH_LOW)) < 1.5
 
     def unwanted(*_):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(shared, "train", unwanted)
+    monkeypatch.setattr(models, "train", unwanted)
     (tmp_path / "co2_quick.png").unlink()
     assert main([*arguments, str(tmp_path)]) == 0
     assert capsys.readouterr().out == page
@@ -91,14 +90,14 @@ def test_command_line_and_a_second_call_that_only_draws(tmp_path, capsys, monkey
 
 @pytest.fixture(scope="module")
 def stored():
-    return Curves(read_records(RESULTS, Point), FULL.n_draws)
+    return FULL.curves(read_records(FULL.path("csv"), Point))
 
 
 @needs_results
 def test_stored_run_is_the_full_one(stored):
     for model in (RELU_5, RELU_4, TANH_LOW, TANH_HIGH):
-        assert stored.mc(model).n_steps == FULL.n_steps
-        assert stored.mc(model, 10).n_steps == FULL.n_steps
+        assert stored.mc(model).n_steps == FULL.effort.n_steps
+        assert stored.mc(model, 10).n_steps == FULL.effort.n_steps
 
 
 @needs_results
@@ -127,11 +126,3 @@ def test_stored_standard_dropout_is_a_number_without_doubt(stored):
     assert np.isfinite(value(standard))
     truth = standard.part("x*").column("y")[0]
     assert abs(value(standard) - truth) > 1.0  # nor is it right
-
-
-@needs_results
-def test_stored_page_says_what_the_numbers_say():
-    points = read_records(RESULTS, Point)
-    lines = PAGE.read_text()
-    for part in list(render(points, load_co2(), FULL))[5:]:
-        assert part in lines

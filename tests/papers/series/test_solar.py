@@ -4,33 +4,39 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from caveat.papers.series.jobs import ERF_KERNEL, RELU_KERNEL, SQUARED_EXPONENTIAL
-from caveat.papers.solar.models import FULL, RELU_4, RELU_5, nets, series
-from caveat.papers.solar.report import named_curves, render, widening
 
 from caveat.cli import main
 from caveat.data import load_solar
 from caveat.papers.records import read_records
+from caveat.papers.series.models import (
+    ERF_KERNEL,
+    RELU_4,
+    RELU_5,
+    RELU_KERNEL,
+    SQUARED_EXPONENTIAL,
+)
 from caveat.papers.series.points import Point
+from caveat.papers.series.solar import Solar, named_curves, widening
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results" / "solar.csv"
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
+FULL = Solar(RESULTS)
 needs_results = pytest.mark.skipif(
-    not RESULTS.exists(), reason="needs results: caveat reproduce solar"
+    not (RESULTS / "solar.csv").exists(), reason="needs results: caveat reproduce solar"
 )
 
 
 def test_relu_nets_are_the_released_ones():
-    relu, tanh, flat = nets(FULL)
+    relu, tanh, flat = FULL.nets
     assert (relu.n_hidden, relu.rate, relu.weight_decay) == (4, 5e-2, 5e-6)
     assert (flat.n_hidden, flat.rate, flat.weight_decay) == (3, 3e-2, 3e-6)
     assert (tanh.activation, tanh.n_hidden) == ("tanh", 4)
-    assert {n.batch_size for n in nets(FULL)} == {275}
-    assert {(n.drop_rate, n.gamma, n.power) for n in nets(FULL)} == {(0.1, 1e-4, 0.25)}
+    assert {n.batch_size for n in FULL.nets} == {275}
+    assert {(n.drop_rate, n.gamma, n.power) for n in FULL.nets} == {(0.1, 1e-4, 0.25)}
 
 
 def test_no_gap_is_learnt_from(real_data):
     data = load_solar()
-    task = series(data, 3)
+    task = FULL.task
     names = np.array(task.places.part)
     gaps = task.places.x[names == "gap"]
     np.testing.assert_array_equal(gaps, data.test.x)
@@ -52,7 +58,7 @@ def test_command_line(tmp_path, capsys, real_data):
 
 @pytest.fixture(scope="module")
 def stored():
-    return named_curves(read_records(RESULTS, Point), FULL.n_draws)
+    return named_curves(FULL.curves(read_records(FULL.path("csv"), Point)))
 
 
 @needs_results
@@ -70,17 +76,9 @@ def test_stored_processes_widen_in_the_gaps_and_cover(stored):
 @needs_results
 def test_stored_nets_learnt_and_cover_with_noise(stored):
     for model, error in ((RELU_5, 0.4), (RELU_4, 0.65)):  # a line leaves 0.66
-        curve = stored[f"{model}, T = {FULL.n_draws}"]
-        assert curve.n_steps == FULL.n_steps
+        curve = stored[f"{model}, T = {FULL.effort.n_draws}"]
+        assert curve.n_steps == FULL.effort.n_steps
         assert curve.part("train").error < error
         assert curve.part("gap").coverage(noise=True) >= 0.85
         without = curve.part("gap").coverage(noise=False)
         assert without < curve.part("gap").coverage(noise=True)
-
-
-@needs_results
-def test_stored_page_says_what_the_numbers_say(real_data):
-    points = read_records(RESULTS, Point)
-    lines = RESULTS.with_suffix(".md").read_text()
-    for part in list(render(points, load_solar(), FULL))[5:]:
-        assert part in lines
