@@ -119,7 +119,7 @@ _TABLE1 = (
 REPRODUCTIONS = (
     Reproduction(
         "table1",
-        "table1",
+        "table1:Table1",
         "Table 1 of paper 001: UCI regression (minutes to hours).",
         _TABLE1,
     ),

@@ -1,11 +1,12 @@
 """What a job of Table 1 is given, and what a protocol decides for each split."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caveat.data import load_uci
+from caveat.papers.table1.records import Key
 from caveat.training.ensembles import Candidate
 from caveat.training.search import Task
 
@@ -32,6 +33,19 @@ class Job:
     dataset: str
     splits: tuple[int, ...]
     quick: bool = False
+
+    @property
+    def keys(self) -> list[Key]:
+        """Those of its records."""
+        return [
+            (self.protocol, variant, self.dataset, split)
+            for split in self.splits
+            for variant in self.variants
+        ]
+
+    def only(self, splits: tuple[int, ...]) -> "Job":
+        """The same on other splits."""
+        return replace(self, splits=splits)
 
     def shortened(self, epochs: int) -> int:
         """So many epochs, or a twentieth of them in a smoke test."""

@@ -1,10 +1,8 @@
-"""Results of Table 1, one record per split, kept in a CSV file that can be resumed."""
+"""Results of Table 1, one record per split and variant."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from caveat.papers.records import read_records, write_records
+Key = tuple[str, str, str, int]  # protocol, variant, set, split
 
 
 @dataclass(frozen=True)
@@ -47,32 +45,6 @@ class Record:
     seconds: float
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
+    def key(self) -> Key:
         """What tells records apart."""
         return self.protocol, self.variant, self.dataset, self.split
-
-
-class RecordFile:
-    """Records on disk; each addition rewrites the file as a whole.
-
-    Parameters
-    ----------
-    path : Path
-        Made when the first record comes.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._records = {r.key: r for r in read_records(path, Record)}
-
-    def sorted(self) -> list[Record]:
-        """All records, in a fixed order."""
-        return [self._records[key] for key in sorted(self._records)]
-
-    def __contains__(self, key: tuple[str, str, str, int]) -> bool:
-        return key in self._records
-
-    def add(self, records: Iterable[Record]) -> None:
-        """Keep more records; those with the same key are replaced."""
-        self._records.update({record.key: record for record in records})
-        write_records(self._path, self.sorted())

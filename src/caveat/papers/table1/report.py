@@ -1,9 +1,8 @@
 """The rendered table: Markdown with our numbers beside the published ones."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 
-from caveat.papers.page import markdown_table
+from caveat.papers.page import Part, flow, markdown_table, table
 from caveat.papers.table1.comparison import (
     METRICS,
     OPPONENTS,
@@ -20,61 +19,45 @@ _MARKS = {"win": "+", "tie": "=", "lose": "-"}
 _DIGITS = {"rmse": {"naval": 5, "kin8nm": 4}, "ll": {}}
 
 
-def render(records: Sequence[Record], command: str) -> str:
-    """A page for one protocol.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Of one protocol.
-    command : str
-        That made them, for the head of the page.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
-    table = rows(records)
-    day = datetime.now(UTC).date().isoformat()
-    parts = [
-        f"# Table 1 of paper 001, protocol `{records[0].protocol}`",
-        f"Made by `{command}`, {day}. Means over splits ± standard error, in the "
-        "units of y; log-likelihood in nats, higher is better. After a published "
-        "number: + we win, = tie within one combined standard error, - we lose. The "
-        "authors' results are from their logs; others are as printed, and count with "
-        "an error of 0.005 more for their rounding. Spreads of Deep Ensembles are read "
-        "as standard deviations.",
-    ]
-    for variant in dict.fromkeys(row.variant for row in table):
-        own = [row for row in table if row.variant == variant]
+def render(records: Sequence[Record]) -> Iterator[Part]:
+    """The parts of the page."""
+    all_rows = rows(records)
+    yield flow("""Means over splits ± standard error, in the units of y; log-likelihood
+        in nats, higher is better. After a published number: + we win, = tie within one
+        combined standard error, - we lose. The authors' results are from their logs;
+        others are as printed, and count with an error of 0.005 more for their rounding.
+        Spreads of Deep Ensembles are read as standard deviations.""")
+    for variant in dict.fromkeys(row.variant for row in all_rows):
+        own = [row for row in all_rows if row.variant == variant]
         used = [r for r in records if r.variant == variant]
-        parts += [f"## {variant}", _settings(used)]
-        parts += [_table(own, metric) for metric in METRICS]
-        parts += [_paired(own, used[0].protocol), _notes(own), _averaging(used)]
+        yield f"## {variant}"
+        yield _settings(used)
+        for metric in METRICS:
+            yield table(_row(row, metric) for row in own)
+            yield _count(own, metric)
+        yield from _paired(own, used[0].protocol)
+        yield from _notes(own)
+        yield _averaging(used)
     if all(record.dataset != "year" for record in records):
-        parts.append("YearPredictionMSD (`--sets year`): not run.")
-    return "\n\n".join(part for part in parts if part) + "\n"
+        yield "YearPredictionMSD (`--sets year`): not run."
 
 
 def _settings(records: Sequence[Record]) -> str:
     networks, draws = records[0].n_networks, records[0].n_draws
     epochs = sorted({r.epochs for r in records})
     span = f"{epochs[0]}" if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
-    return (
-        f"{records[0].hidden_layers} hidden layer(s), {networks} network(s), "
-        f"{draws:,} draws each, {span} epochs."
-    )
+    return flow(f"""{records[0].hidden_layers} hidden layer(s), {networks} network(s),
+        {draws:,} draws each, {span} epochs.""")
 
 
-def _table(table: Sequence[Row], metric: str) -> str:
-    head = ["set", "splits", f"ours, {METRICS[metric]}", *OPPONENTS, "s/split"]
-    lines = []
-    for row in table:
-        cells = [row.dataset, str(row.n_splits), _shown(row, metric, row.ours[metric])]
-        cells += [_against(row, metric, name) for name in OPPONENTS]
-        lines.append([*cells, f"{row.seconds:.1f}"])
-    return markdown_table(head, lines) + "\n\n" + _count(table, metric)
+def _row(row: Row, metric: str) -> dict[str, str]:
+    return {
+        "set": row.dataset,
+        "splits": str(row.n_splits),
+        f"ours, {METRICS[metric]}": _shown(row, metric, row.ours[metric]),
+        **{name: _against(row, metric, name) for name in OPPONENTS},
+        "s/split": f"{row.seconds:.1f}",
+    }
 
 
 def _against(row: Row, metric: str, opponent: str) -> str:
@@ -90,12 +73,12 @@ def _shown(row: Row, metric: str, value: Value) -> str:
     return f"{value.mean:.{digits}f} ± {value.error:.{digits}f}"
 
 
-def _count(table: Sequence[Row], metric: str) -> str:
+def _count(own: Sequence[Row], metric: str) -> str:
     parts = []
     for name in OPPONENTS:
         found = [
             verdict(metric, row.ours[metric], row.published[name][metric])
-            for row in table
+            for row in own
             if metric in row.published.get(name, {})
         ]
         counts = [found.count(kind) for kind in _MARKS]
@@ -103,35 +86,30 @@ def _count(table: Sequence[Row], metric: str) -> str:
     return f"{METRICS[metric]}, win/tie/lose against " + ", ".join(parts) + "."
 
 
-def _paired(table: Sequence[Row], protocol: str) -> str:
-    against = PAIRED_WITH.get((protocol, table[0].variant))
+def _paired(own: Sequence[Row], protocol: str) -> Iterator[str]:
+    against = PAIRED_WITH.get((protocol, own[0].variant))
     if against is None:
-        return ""
+        return
+    yield f"Ours minus the authors' result on the same split (`{against}`):"
     head = ["set", "RMSE", "in s.e.", "log-likelihood", "in s.e."]
-    lines = []
-    for row in table:
-        cells = [row.dataset]
-        for metric in METRICS:
-            if metric in row.paired:
-                gap = row.paired[metric]
-                digits = _DIGITS[metric].get(row.dataset, 3)
-                shown = f"{gap.mean:+.{digits}f} ± {gap.error:.{digits}f}"
-                cells += [shown, f"{paired_z(gap):+.1f}"]
-        lines.append(cells)
-    title = f"Ours minus the authors' result on the same split (`{against}`):"
-    return title + "\n\n" + markdown_table(head, lines)
+    yield markdown_table(head, [[row.dataset, *_differences(row)] for row in own])
 
 
-def _notes(table: Sequence[Row]) -> str:
-    free = [row for row in table if row.gains_by_precision]
-    if not free:
-        return ""
-    named = ", ".join(f"{row.dataset} (at most {row.cap:.2f})" for row in free)
-    return (
-        "Gains in log-likelihood that come from a free precision and not from the "
-        f"network alone: {named}. There even a perfect network could not have scored "
-        "more with the precisions of the 2018 grid, log p <= log(tau / 2 pi) / 2."
-    )
+def _differences(row: Row) -> Iterator[str]:
+    for metric, gap in row.paired.items():
+        digits = _DIGITS[metric].get(row.dataset, 3)
+        yield f"{gap.mean:+.{digits}f} ± {gap.error:.{digits}f}"
+        yield f"{paired_z(gap):+.1f}"
+
+
+def _notes(own: Sequence[Row]) -> Iterator[str]:
+    free = [row for row in own if row.gains_by_precision]
+    if free:
+        named = ", ".join(f"{row.dataset} (at most {row.cap:.2f})" for row in free)
+        yield flow(f"""Gains in log-likelihood that come from a free precision and not
+            from the network alone: {named}. There even a perfect network could not have
+            scored more with the precisions of the 2018 grid, log p <= log(tau / 2 pi) /
+            2.""")
 
 
 def _averaging(records: Sequence[Record]) -> str:

@@ -14,18 +14,7 @@ from caveat.training.likelihood import MixtureScore
 
 
 def run(job: Job) -> list[Record]:
-    """Do a job.
-
-    Parameters
-    ----------
-    job : Job
-        Which splits, and how.
-
-    Returns
-    -------
-    list of Record
-        One per split and variant.
-    """
+    """The records of a job, one per split and variant."""
     start = time.perf_counter()
     splits = job.rows()
     settings, plans = PROTOCOLS[job.protocol](job, splits)
