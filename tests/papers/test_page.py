@@ -25,6 +25,10 @@ def test_a_finding_may_be_a_list():
     assert str(Claim("so", "- a\n- b")).endswith('"so"\n\n- a\n- b')
 
 
+def test_the_rest_of_the_page_may_say_what_was_found():
+    assert str(Claim("so", end=" It is new.")) == 'The paper: "so" It is new.'
+
+
 def test_verdicts():
     assert (verdict(1 > 0), verdict(0 > 1)) == ("**holds**", "**does not hold**")
 

@@ -162,6 +162,6 @@ REPRODUCTIONS = (
         "Fig. 1b of paper 002: wrong models (minutes).",
     ),
     Reproduction(
-        "reviews", "reviews", "Fig. 2 of paper 002: Amazon reviews (minutes)."
+        "reviews", "reviews:AmazonReviews", "Fig. 2 of paper 002: Amazon reviews (minutes)."
     ),
 )

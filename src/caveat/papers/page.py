@@ -15,18 +15,19 @@ class Claim:
     words : str
         Those of the paper.
     found : str
-        What the numbers say, Markdown.
+        What the numbers say, Markdown; empty if the rest of the page says it.
     lead, end : str
         Before and after the quoted words.
     """
 
     words: str
-    found: str
+    found: str = ""
     lead: str = "The paper: "
     end: str = ""
 
     def __str__(self) -> str:
-        return f'{self.lead}"{flow(self.words)}"{self.end}\n\n{self.found}'
+        quoted = f'{self.lead}"{self.words}"{self.end}'
+        return f"{quoted}\n\n{self.found}" if self.found else quoted
 
 
 Part = str | Claim
@@ -34,7 +35,7 @@ Part = str | Claim
 
 def claim(words: str, found: str, *, lead: str = "The paper: ", end: str = "") -> Claim:
     """A claim whose finding is one paragraph, however its lines are broken."""
-    return Claim(words, flow(found), lead, end)
+    return Claim(flow(words), flow(found), lead, end)
 
 
 def verdict(is_so: object) -> str:

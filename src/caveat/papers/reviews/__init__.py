@@ -1,98 +1,52 @@
 """Figure 2 of paper 002: praise or complaint, with and without dropout."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
-from caveat._progress import ProgressBar
+from matplotlib.figure import Figure
+
 from caveat.data.reviews import CATEGORIES
-from caveat.papers.output import Output
-from caveat.papers.records import read_records
-from caveat.papers.resuming import complete
+from caveat.papers.experiment import Experiment
+from caveat.papers.page import Part
 from caveat.papers.reviews.figure import draw
 from caveat.papers.reviews.report import render
-from caveat.papers.reviews.runs import VERSIONS, Job, Record, run_job
+from caveat.papers.reviews.runs import VERSIONS, Record, Split, run_split
 
-__all__ = ["reproduce_reviews", "run_splits"]
+__all__ = ["AmazonReviews"]
 
-_N_REPEATS = 40
-_N_REPEATS_QUICK = 2
 _PRECISIONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4)
 _PRECISIONS_QUICK = (1.0, 10.0, 100.0, 1e3)
 
 
-def reproduce_reviews(
-    output: Path, *, quick: bool = False, n_workers: int | None = None
-) -> str:
-    """Rerun figure 2 of paper 002 (or go on with it): 4 categories, 2 versions.
+@dataclass(frozen=True)
+class AmazonReviews(Experiment[Split, Record]):
+    """Four categories, two versions; a job is a random split, with all λ0."""
 
-    Parameters
-    ----------
-    output : Path
-        Folder for ``reviews.csv``, ``.md`` and ``.png``. Splits that the CSV file
-        holds already are not run again.
-    quick : bool
-        Few splits and precisions: a smoke test, in files of its own.
-    n_workers : int, optional
-        Processes, by default one per core.
+    name = "reviews"
+    title = "Figure 2 of paper 002: Amazon reviews"
+    record = Record
 
-    Returns
-    -------
-    str
-        The page, Markdown.
-    """
-    files = Output(output, "reviews", quick)
-    records = run_splits(
-        files.path("csv"),
-        n_repeats=_N_REPEATS_QUICK if quick else _N_REPEATS,
-        precisions=_PRECISIONS_QUICK if quick else _PRECISIONS,
-        n_workers=n_workers,
-    )
-    return files.write(render(records), draw(records))
+    @property
+    def precisions(self) -> tuple[float, ...]:
+        """Values of λ0."""
+        return _PRECISIONS_QUICK if self.quick else _PRECISIONS
 
+    def jobs(self, records: Sequence[Record]) -> list[Split]:
+        repeats = range(2 if self.quick else 40)
+        return list(product(VERSIONS, CATEGORIES, repeats))
 
-def run_splits(
-    path: Path,
-    *,
-    n_repeats: int,
-    precisions: Sequence[float],
-    categories: Sequence[str] = CATEGORIES,
-    n_workers: int | None = None,
-    progress: bool | None = None,
-) -> list[Record]:
-    """All splits with all precisions; those in the file are kept.
+    def key(self, record: Record) -> tuple[Split, float]:
+        return record.split, record.prior_precision
 
-    Parameters
-    ----------
-    path : Path
-        CSV file of records, rewritten after every split.
-    n_repeats : int
-        Random splits per category and version.
-    precisions : sequence of float
-        Values of lambda0.
-    categories : sequence of str
-        Of the products.
-    n_workers : int, optional
-        Processes, by default one per core.
-    progress : bool or None
-        Show a progress bar; None shows it on a terminal.
+    def keys(self, job: Split) -> list[tuple[Split, float]]:
+        return [(job, precision) for precision in self.precisions]
 
-    Returns
-    -------
-    list of Record
-        Those of the wanted splits and precisions.
-    """
-    wanted = tuple(precisions)
-    splits = product(VERSIONS, categories, range(n_repeats))
-    stored = read_records(path, Record)
-    known = {
-        job: [record for record in stored if _belongs(record, job)]
-        for job in (Job(*split, wanted) for split in splits)
-    }
-    missing = [job for job, own in known.items() if len(own) < len(wanted)]
-    bar = ProgressBar("Reviews: splits", len(missing), progress)
-    return complete(path, known, missing, run_job, bar=bar, n_workers=n_workers)
+    def run(self, job: Split) -> list[Record]:
+        return run_split(job, self.precisions)
 
+    def page(self, records: Sequence[Record]) -> Iterator[Part]:
+        return render(records)
 
-def _belongs(record: Record, job: Job) -> bool:
-    return record.split == job.split and record.prior_precision in job.precisions
+    def figure(self, records: Sequence[Record]) -> Figure:
+        return draw(records)

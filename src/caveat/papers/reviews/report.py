@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from caveat.papers.page import markdown_table
+from caveat.papers.page import Claim, Part, bullets, flow, table, verdict
 from caveat.papers.reviews.runs import METHODS, VERSIONS, Array, Record
 
 _CLEAR = 2.0  # standard errors from which a difference is clear
+_RATES = [name for name, rate in METHODS.items() if rate]
 _WIDE = 0.5  # share of the values of lambda0 that makes a wide range
-_TITLE = "Figure 2 of paper 002: Amazon reviews"
-_PAPER = """The paper: "Dropout was found to significantly improved generalization
-performance for a wide range of parameter settings." It shows curves and gives no
+_WORDS = """Dropout was found to significantly improved generalization
+performance for a wide range of parameter settings."""
+_PAPER = """ It shows curves and gives no
 numbers, names no drop rate, no range of λ0 and no intercept. It has 3,587 to 5,946
 reviews and 123,099 to 193,220 covariates per category, 75 % to train, 40 repeats.
 No stored version has both sizes: `full` has as many covariates but 2,000 reviews;
@@ -91,92 +92,11 @@ class Panel:
         return float(gaps.mean()), float(gaps.std(ddof=1) * self._factor)
 
 
-def panels(records: Sequence[Record], version: str) -> list[Panel]:
+def by_category(records: Sequence[Record], version: str) -> list[Panel]:
     """The panels of a version, one per category."""
     own = [r for r in records if r.version == version]
     categories = dict.fromkeys(r.category for r in own)
     return [Panel([r for r in own if r.category == name]) for name in categories]
-
-
-def render(records: Sequence[Record]) -> Iterator[str]:
-    """The parts of the page.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Of all splits.
-
-    Yields
-    ------
-    str
-        The title, then Markdown.
-    """
-    yield _TITLE
-    yield _PAPER
-    seconds = sum(record.seconds for record in records)
-    repeats = len({record.repeat for record in records})
-    yield f"{repeats} repeats, {seconds:,.0f} s of CPU time in all. {_ERRORS}"
-    for version in VERSIONS:
-        own = panels(records, version)
-        yield f"## `{version}`"
-        yield _sizes(own)
-        yield (
-            "Least error over λ0, in %, ± standard deviation (λ0). The best is picked "
-            "on the same test reviews, for dropout also among the rates:"
-        )
-        yield _least(own)
-        yield (
-            "At the same λ0, mean difference to no dropout in percentage points ± "
-            "standard error, and on how many values of λ0 dropout is clearly lower / "
-            f"not clearly different / clearly higher (by {_CLEAR:g} standard errors), "
-            f"of all {len(own[0].precisions)}:"
-        )
-        yield _same_precision(own)
-        yield _verdict(own)
-
-
-def _sizes(own: Sequence[Panel]) -> str:
-    parts = [
-        f"{p.category} {p.first.n_train + p.first.n_test:,} x {p.first.n_features:,}"
-        for p in own
-    ]
-    return "Reviews x covariates: " + ", ".join(parts) + "."
-
-
-def _least(own: Sequence[Panel]) -> str:
-    head = ["category", *(_name(method) for method in METHODS)]
-    head += ["best dropout - best plain"]
-    rows = []
-    for panel in own:
-        best = min(_rates(), key=lambda m: float(panel.curve(m).mean.min()))
-        gap, error = panel.against_best_plain(best)
-        cells = [_at_best(panel.curve(method)) for method in METHODS]
-        rows.append([panel.category, *cells, f"{100 * gap:+.2f} ± {100 * error:.2f}"])
-    return markdown_table(head, rows)
-
-
-def _at_best(curve: Curve) -> str:
-    k = curve.best
-    error, spread = 100 * curve.mean[k], 100 * curve.deviation[k]
-    return f"{error:.2f} ± {spread:.2f} ({curve.precisions[k]:g})"
-
-
-def _same_precision(own: Sequence[Panel]) -> str:
-    decades = np.log10(own[0].precisions)
-    shown = np.flatnonzero(np.isclose(decades, decades.round()))
-    head = ["category", "rate"]
-    head += [f"λ0 = {own[0].precisions[k]:g}" for k in shown] + ["counts"]
-    rows = []
-    for panel in own:
-        for method in _rates():
-            curve = panel.curve(method)
-            cells = [
-                f"{100 * curve.gap[k]:+.1f} ± {100 * curve.gap_se[k]:.1f}"
-                for k in shown
-            ]
-            counts = "/".join(str(n) for n in counted(curve))
-            rows.append([panel.category, f"f = {METHODS[method]:g}", *cells, counts])
-    return markdown_table(head, rows)
 
 
 def counted(curve: Curve) -> tuple[int, int, int]:
@@ -186,27 +106,80 @@ def counted(curve: Curve) -> tuple[int, int, int]:
     return lower, len(curve.gap) - lower - higher, higher
 
 
+def render(records: Sequence[Record]) -> Iterator[Part]:
+    """The parts of the page."""
+    yield Claim(_WORDS, end=_PAPER)
+    seconds = sum(record.seconds for record in records)
+    repeats = len({record.repeat for record in records})
+    yield f"{repeats} repeats, {seconds:,.0f} s of CPU time in all. {_ERRORS}"
+    for version in VERSIONS:
+        own = by_category(records, version)
+        yield f"## `{version}`"
+        yield f"Reviews x covariates: {', '.join(map(_size, own))}."
+        yield flow("""Least error over λ0, in %, ± standard deviation (λ0). The best is
+            picked on the same test reviews, for dropout also among the rates:""")
+        yield table(map(_least, own))
+        yield flow(f"""At the same λ0, mean difference to no dropout in percentage
+            points ± standard error, and on how many values of λ0 dropout is clearly
+            lower / not clearly different / clearly higher (by {_CLEAR:g} standard
+            errors), of all {len(own[0].precisions)}:""")
+        yield table(_gaps(panel, method) for panel in own for method in _RATES)
+        yield "Dropout's error over all categories and values of λ0:"
+        yield bullets(_lower(own, method) for method in _RATES)
+        yield _verdict(own)
+
+
+def _size(panel: Panel) -> str:
+    first = panel.first
+    return f"{panel.category} {first.n_train + first.n_test:,} x {first.n_features:,}"
+
+
+def _least(panel: Panel) -> dict[str, str]:
+    best = min(_RATES, key=lambda m: float(panel.curve(m).mean.min()))
+    gap, error = panel.against_best_plain(best)
+    return {
+        "category": panel.category,
+        **{label(method): _at_best(panel.curve(method)) for method in METHODS},
+        "best dropout - best plain": f"{100 * gap:+.2f} ± {100 * error:.2f}",
+    }
+
+
+def _at_best(curve: Curve) -> str:
+    k = curve.best
+    error, spread = 100 * curve.mean[k], 100 * curve.deviation[k]
+    return f"{error:.2f} ± {spread:.2f} ({curve.precisions[k]:g})"
+
+
+def _gaps(panel: Panel, method: str) -> dict[str, str]:
+    curve, decades = panel.curve(method), np.log10(panel.precisions)
+    return {
+        "category": panel.category,
+        "rate": f"f = {METHODS[method]:g}",
+        **{
+            f"λ0 = {precision:g}": f"{100 * gap:+.1f} ± {100 * error:.1f}"
+            for precision, decade, gap, error in zip(
+                panel.precisions, decades, curve.gap, curve.gap_se, strict=True
+            )
+            if np.isclose(decade, decade.round())
+        },
+        "counts": "/".join(map(str, counted(curve))),
+    }
+
+
+def _lower(own: Sequence[Panel], method: str) -> str:
+    curves = [panel.curve(method) for panel in own]
+    total = sum(len(curve.gap) for curve in curves)
+    lower = sum(int((curve.gap < 0.0).sum()) for curve in curves)
+    clearly, _, higher = np.sum([counted(curve) for curve in curves], axis=0)
+    return f"""f = {METHODS[method]:g}: lower on {lower} of {total} (clearly on
+        {clearly}), clearly higher on {higher}"""
+
+
 def _verdict(own: Sequence[Panel]) -> str:
-    total = len(own) * len(own[0].precisions)
-    parts = []
-    for method in _rates():
-        curves = [panel.curve(method) for panel in own]
-        lower = sum(int((curve.gap < 0.0).sum()) for curve in curves)
-        clearly, _, higher = np.sum([counted(curve) for curve in curves], axis=0)
-        parts.append(
-            f"- f = {METHODS[method]:g}: lower on {lower} of {total} (clearly on "
-            f"{clearly}), clearly higher on {higher}"
-        )
     mean, clear = _widest(own)
-    return "\n".join(
-        [
-            "Dropout's error over all categories and values of λ0:\n",
-            *parts,
-            "\nThe claim, read as: one rate has the lower error on at least half of "
-            f"the values of λ0 in every category, {_said(mean)}; read as clearly "
-            f"lower, {_said(clear)}.",
-        ]
-    )
+    return flow(f"""The claim, read as: one rate has the lower error on at least half of
+        the values of λ0 in every category, {verdict(mean >= _WIDE)} (share {mean:.0%});
+        read as clearly lower, {verdict(clear >= _WIDE)} (share {clear:.0%}).""")
 
 
 def _widest(own: Sequence[Panel]) -> tuple[float, float]:
@@ -215,7 +188,7 @@ def _widest(own: Sequence[Panel]) -> tuple[float, float]:
     In the worst category, for the best rate.
     """
     shares = []
-    for method in _rates():
+    for method in _RATES:
         curves = [panel.curve(method) for panel in own]
         lower = min(float((curve.gap < 0.0).mean()) for curve in curves)
         clearly = min(counted(curve)[0] / len(curve.gap) for curve in curves)
@@ -223,14 +196,6 @@ def _widest(own: Sequence[Panel]) -> tuple[float, float]:
     return max(share for share, _ in shares), max(share for _, share in shares)
 
 
-def _said(share: float) -> str:
-    holds = "**holds**" if share >= _WIDE else "**does not hold**"
-    return f"{holds} (share {share:.0%})"
-
-
-def _rates() -> list[str]:
-    return [name for name, rate in METHODS.items() if rate]
-
-
-def _name(method: str) -> str:
+def label(method: str) -> str:
+    """As page and figure name it."""
     return f"dropout, f = {METHODS[method]:g}" if METHODS[method] else "no dropout"

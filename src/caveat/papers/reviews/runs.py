@@ -24,6 +24,7 @@ from caveat.maxent.linear.paths import ratio_path
 from caveat.maxent.linear.rows import Rows
 
 Array = NDArray[np.float64]
+Split = tuple[str, str, int]  # version, category, number
 
 VERSIONS = ("full", "top5000")
 METHODS = {"plain": 0.0, "dropout_10": 0.1, "dropout_50": 0.5, "dropout_90": 0.9}
@@ -65,38 +66,24 @@ class Record:
     seconds: float
 
     @property
-    def split(self) -> tuple[str, str, int]:
+    def split(self) -> Split:
         """What was split, and how."""
         return self.version, self.category, self.repeat
 
 
-@dataclass(frozen=True)
-class Job:
-    """A split to run with given prior precisions."""
-
-    version: str
-    category: str
-    repeat: int
-    precisions: tuple[float, ...]
-
-    @property
-    def split(self) -> tuple[str, str, int]:
-        """What is split, and how."""
-        return self.version, self.category, self.repeat
-
-
-def run_job(job: Job) -> list[Record]:
+def run_split(split: Split, precisions: Sequence[float]) -> list[Record]:
     """Fit and test all settings on one split."""
+    version, category, repeat = split
     start = time.process_time()
-    reviews = all_reviews(job.version, job.category)
-    seed = [CATEGORIES.index(job.category), job.repeat]
+    reviews = all_reviews(version, category)
+    seed = [CATEGORIES.index(category), repeat]
     order = np.random.default_rng(seed).permutation(len(reviews.y))
     train, test = np.split(order, [round(TRAIN_SHARE * len(order))])
-    errors = split_errors(_taken(reviews, train), _taken(reviews, test), job.precisions)
-    seconds = (time.process_time() - start) / len(job.precisions)
+    errors = split_errors(_taken(reviews, train), _taken(reviews, test), precisions)
+    seconds = (time.process_time() - start) / len(precisions)
     return [
         Record(
-            *job.split,
+            *split,
             precision,
             n_train=len(train),
             n_test=len(test),
@@ -104,7 +91,7 @@ def run_job(job: Job) -> list[Record]:
             seconds=seconds,
             **dict(zip(METHODS, row, strict=True)),
         )
-        for precision, row in zip(job.precisions, errors.tolist(), strict=True)
+        for precision, row in zip(precisions, errors.tolist(), strict=True)
     ]
 
 

@@ -101,9 +101,9 @@ def _distribution(models: dict[str, Places]) -> Claim:
         {first:.1f} for dropout and {second:.1f} for the GP: that dropout leaves less
         doubt than the GP whose kernel it has: {verdict(first > second)}.""")
     return Claim(
-        """However, passing the distribution (shaded area 1a) through a softmax (shaded
-        area 1b) better reflects classification uncertainty far from the training
-        data.""",
+        "However, passing the distribution (shaded area 1a) through a softmax (shaded "
+        "area 1b) better reflects classification uncertainty far from the training "
+        "data.",
         bullets(_doubt(name, own) for name, own in models.items()) + "\n\n" + limit,
     )
 
