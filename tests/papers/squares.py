@@ -59,5 +59,5 @@ class Forgetful(Squares):
 
 
 @dataclass(frozen=True)
-class Restless(Squares):
-    resumes = False
+class Brief(Squares):
+    brief = True

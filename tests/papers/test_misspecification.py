@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from caveat.cli import main
-from caveat.papers.misspecification import Misspecification
-from caveat.papers.misspecification.records import Record, summarise
-from caveat.papers.misspecification.report import Panel
+from caveat.papers.misspecification.experiment import Misspecification, Panel
 from caveat.papers.misspecification.simulation import (
     CONDITIONS,
     METHODS,
@@ -18,11 +16,13 @@ from caveat.papers.misspecification.simulation import (
     STRENGTHS,
     TRUE_PRIOR,
     Part,
+    Record,
     draw_sets,
     drop_rates,
     parts,
     run_part,
     squared_errors,
+    summarise,
 )
 from caveat.papers.records import read_records
 

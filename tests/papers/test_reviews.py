@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from caveat.cli import main
 from caveat.data.reviews import Reviews
 from caveat.estimators import BayesianDropoutRegression
-from caveat.papers import reviews
 from caveat.papers.records import read_records, write_records
-from caveat.papers.reviews.report import Panel, by_category, counted
+from caveat.papers.reviews import experiment as reviews
+from caveat.papers.reviews.experiment import Panel, by_category, counted
 from caveat.papers.reviews.runs import (
     METHODS,
     VERSIONS,

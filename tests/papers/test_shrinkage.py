@@ -8,14 +8,15 @@ from sklearn.linear_model import Lasso
 
 from caveat.cli import main
 from caveat.papers.records import read_records
-from caveat.papers.shrinkage.report import path, positive_from
-from caveat.papers.shrinkage.weights import (
+from caveat.papers.shrinkage import (
     METHODS,
     RATES_QUICK,
     SCALINGS,
     AminoAcids,
     Weight,
+    path,
     path_of,
+    positive_from,
 )
 
 

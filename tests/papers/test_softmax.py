@@ -9,18 +9,18 @@ from scipy.special import expit
 
 from caveat.cli import main
 from caveat.papers.records import read_records
-from caveat.papers.softmax.functions import (
+from caveat.papers.softmax import (
     DROPOUT,
     EDGE,
     GRID,
     PROCESS,
     STAR,
+    Places,
     Point,
     labelled,
     log_odds,
     points_of,
 )
-from caveat.papers.softmax.report import Places
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "softmax.csv"
 needs_results = pytest.mark.skipif(

@@ -36,14 +36,14 @@ class Experiment(ABC, Generic[J, R]):
         Of the page.
     record : type
         The dataclass of records: strings and numbers.
-    resumes : bool
-        Whether records in the file are kept; False for what takes seconds.
+    brief : bool
+        Whether it takes seconds: then it is run anew each time, in this process.
     """
 
     folder: Path
     quick: bool = False
 
-    resumes = True
+    brief = False
 
     @property
     @abstractmethod

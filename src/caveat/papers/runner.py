@@ -42,8 +42,9 @@ def reproduce(
         The page, Markdown.
     """
     ran = complete(experiment, n_workers=n_workers, progress=progress)
-    experiment.extras(_stored(experiment))
-    page, figure = regenerate(experiment, day=_today() if ran else None)
+    records = _stored(experiment)
+    experiment.extras(records)
+    page, figure = _made(experiment, records, _today() if ran else _told(experiment))
     experiment.path("md").write_text(page)
     figure.savefig(experiment.path("png"))
     return page
@@ -71,11 +72,12 @@ def complete(
     int
         How many were run.
     """
-    known = _known(experiment) if experiment.resumes else {}
+    known = {} if experiment.brief else _known(experiment)
+    workers = 1 if experiment.brief else n_workers
     count = 0
     while todo := _missing(experiment, known):
         with ProgressBar(f"{experiment.name}: jobs", len(todo), progress) as bar:
-            answers = spread(experiment.run, todo, n_workers)
+            answers = spread(experiment.run, todo, workers)
             for job, records in zip(todo, answers, strict=True):
                 known |= _by_key(experiment, records)
                 _check(experiment, job, known)
@@ -85,17 +87,13 @@ def complete(
     return count
 
 
-def regenerate(
-    experiment: AnyExperiment, *, day: str | None = None
-) -> tuple[str, Figure]:
+def regenerate(experiment: AnyExperiment) -> tuple[str, Figure]:
     """Page and figure from the stored records, without computing anything.
 
     Parameters
     ----------
     experiment : Experiment
-        With the folder of its files.
-    day : str, optional
-        When the records were made, by default as the stored page says.
+        With the folder of its files. The day on the page is that of the stored page.
 
     Returns
     -------
@@ -108,9 +106,13 @@ def regenerate(
     DataError
         If records are missing.
     """
-    records = _stored(experiment)
-    head = [f"# {experiment.title}"]
-    head += [f"Made by `{experiment.command}`, {day or _told(experiment)}."]
+    return _made(experiment, _stored(experiment), _told(experiment))
+
+
+def _made(
+    experiment: AnyExperiment, records: list[Any], day: str
+) -> tuple[str, Figure]:
+    head = [f"# {experiment.title}", f"Made by `{experiment.command}`, {day}."]
     head += [_SMOKE] * experiment.quick
     page = "\n\n".join([*head, *map(str, experiment.page(records))]) + "\n"
     with house_style():

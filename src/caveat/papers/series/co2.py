@@ -30,8 +30,9 @@ from caveat.papers.series.models import (
     Task,
 )
 from caveat.papers.series.nets import Net
-from caveat.papers.series.panels import Observed, draw_panels, name_outer
+from caveat.papers.series.panels import Observed, draw_panels
 from caveat.papers.series.points import FEW_DRAWS, Curve, Curves, Places, Point
+from caveat.papers.style import name_outer
 
 _READING = f"""x and y are as in the paper: months counted and standardised, ppm less
 the line through the training months, in their standard deviations. x* is the last place

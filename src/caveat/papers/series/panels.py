@@ -60,14 +60,6 @@ def draw_panels(
     return figure, grid
 
 
-def name_outer(grid: NDArray[np.object_], x: str, y: str) -> None:
-    """Labels below the last row and beside the first column."""
-    for axes in grid[-1]:
-        axes.set_xlabel(x)
-    for axes in grid[:, 0]:
-        axes.set_ylabel(y)
-
-
 def _draw(axes: Axes, curve: Curve, observed: Observed, n_sd: float) -> None:
     x, mean, sd = (curve.column(name) for name in ("x", "mean", "sd"))
     seen = _with_breaks(observed.x, observed.y)

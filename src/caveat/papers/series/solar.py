@@ -20,8 +20,9 @@ from caveat.papers.series.models import (
     Task,
 )
 from caveat.papers.series.nets import Net
-from caveat.papers.series.panels import Observed, draw_panels, name_outer
+from caveat.papers.series.panels import Observed, draw_panels
 from caveat.papers.series.points import Curve, Curves, Places, Point
+from caveat.papers.style import name_outer
 
 NOMINAL, SLACK = 0.95, 0.05
 WIDER = 1.05  # sd in the gaps over that on the data, from which it is larger

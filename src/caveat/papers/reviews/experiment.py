@@ -1,16 +1,26 @@
-"""The page of figure 2: errors, and where dropout's are lower.
-
-.. [Nadeau2003] C. Nadeau, Y. Bengio. Inference for the generalization error. Machine
-   Learning 52, 2003.
-"""
+"""Figure 2 of paper 002: praise or complaint, with and without dropout."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from caveat.data.reviews import CATEGORIES
+from caveat.papers.experiment import Experiment
 from caveat.papers.page import Claim, Part, bullets, flow, table, verdict
-from caveat.papers.reviews.runs import METHODS, VERSIONS, Array, Record
+from caveat.papers.reviews.runs import (
+    METHODS,
+    VERSIONS,
+    Array,
+    Record,
+    Split,
+    run_split,
+)
+from caveat.papers.style import ink, legend_below, name_outer, panels
 
 _CLEAR = 2.0  # standard errors from which a difference is clear
 _RATES = [name for name, rate in METHODS.items() if rate]
@@ -106,29 +116,6 @@ def counted(curve: Curve) -> tuple[int, int, int]:
     return lower, len(curve.gap) - lower - higher, higher
 
 
-def render(records: Sequence[Record]) -> Iterator[Part]:
-    """The parts of the page."""
-    yield Claim(_WORDS, end=_PAPER)
-    seconds = sum(record.seconds for record in records)
-    repeats = len({record.repeat for record in records})
-    yield f"{repeats} repeats, {seconds:,.0f} s of CPU time in all. {_ERRORS}"
-    for version in VERSIONS:
-        own = by_category(records, version)
-        yield f"## `{version}`"
-        yield f"Reviews x covariates: {', '.join(map(_size, own))}."
-        yield flow("""Least error over λ0, in %, ± standard deviation (λ0). The best is
-            picked on the same test reviews, for dropout also among the rates:""")
-        yield table(map(_least, own))
-        yield flow(f"""At the same λ0, mean difference to no dropout in percentage
-            points ± standard error, and on how many values of λ0 dropout is clearly
-            lower / not clearly different / clearly higher (by {_CLEAR:g} standard
-            errors), of all {len(own[0].precisions)}:""")
-        yield table(_gaps(panel, method) for panel in own for method in _RATES)
-        yield "Dropout's error over all categories and values of λ0:"
-        yield bullets(_lower(own, method) for method in _RATES)
-        yield _verdict(own)
-
-
 def _size(panel: Panel) -> str:
     first = panel.first
     return f"{panel.category} {first.n_train + first.n_test:,} x {first.n_features:,}"
@@ -199,3 +186,92 @@ def _widest(own: Sequence[Panel]) -> tuple[float, float]:
 def label(method: str) -> str:
     """As page and figure name it."""
     return f"dropout, f = {METHODS[method]:g}" if METHODS[method] else "no dropout"
+
+
+_INK = {"plain": 1, "dropout_10": 3, "dropout_50": 0, "dropout_90": 2}
+_SHIFT = 1.06  # between the error bars of neighbouring methods
+_TOP = 40.0
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    for place, method in enumerate(METHODS):
+        curve = panel.curve(method)
+        axes.errorbar(
+            curve.precisions * _SHIFT**place,
+            100 * curve.mean,
+            yerr=100 * curve.deviation,
+            label=label(method),
+            elinewidth=0.7,
+            **ink(_INK[method]),
+        )
+    axes.set_xscale("log")
+    axes.set_ylim(5.0, _TOP)
+
+
+_PRECISIONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4)
+_PRECISIONS_QUICK = (1.0, 10.0, 100.0, 1e3)
+
+
+@dataclass(frozen=True)
+class AmazonReviews(Experiment[Split, Record]):
+    """Four categories, two versions; a job is a random split, with all λ0."""
+
+    name = "reviews"
+    title = "Figure 2 of paper 002: Amazon reviews"
+    record = Record
+
+    @property
+    def precisions(self) -> tuple[float, ...]:
+        """Values of λ0."""
+        return _PRECISIONS_QUICK if self.quick else _PRECISIONS
+
+    def jobs(self, records: Sequence[Record]) -> list[Split]:
+        repeats = range(2 if self.quick else 40)
+        return list(product(VERSIONS, CATEGORIES, repeats))
+
+    def key(self, record: Record) -> tuple[Split, float]:
+        return record.split, record.prior_precision
+
+    def keys(self, job: Split) -> list[tuple[Split, float]]:
+        return [(job, precision) for precision in self.precisions]
+
+    def run(self, job: Split) -> list[Record]:
+        return run_split(job, self.precisions)
+
+    def page(self, records: Sequence[Record]) -> Iterator[Part]:
+        yield Claim(_WORDS, end=_PAPER)
+        seconds = sum(record.seconds for record in records)
+        repeats = len({record.repeat for record in records})
+        yield f"{repeats} repeats, {seconds:,.0f} s of CPU time in all. {_ERRORS}"
+        for version in VERSIONS:
+            own = by_category(records, version)
+            yield f"## `{version}`"
+            yield f"Reviews x covariates: {', '.join(map(_size, own))}."
+            yield flow("""Least error over λ0, in %, ± standard deviation (λ0). The best
+                is picked on the same test reviews, for dropout also among the
+                rates:""")
+            yield table(map(_least, own))
+            yield flow(f"""At the same λ0, mean difference to no dropout in percentage
+                points ± standard error, and on how many values of λ0 dropout is clearly
+                lower / not clearly different / clearly higher (by {_CLEAR:g} standard
+                errors), of all {len(own[0].precisions)}:""")
+            yield table(_gaps(panel, method) for panel in own for method in _RATES)
+            yield "Dropout's error over all categories and values of λ0:"
+            yield bullets(_lower(own, method) for method in _RATES)
+            yield _verdict(own)
+
+    def figure(self, records: Sequence[Record]) -> Figure:
+        """A row per version; bars are standard deviations over splits."""
+        rows = [by_category(records, version) for version in VERSIONS]
+        figure, grid = panels(
+            len(rows), len(rows[0]), height=4.2, sharex=True, sharey=True
+        )
+        for line, own in zip(grid, rows, strict=True):
+            for axes, panel in zip(line, own, strict=True):
+                _panel(axes, panel)
+            line[0].set_ylabel(f"{own[0].version}\ntest error, %")
+        for axes, panel in zip(grid[0], rows[0], strict=True):
+            axes.set_title(panel.category)
+        name_outer(grid, x="prior precision λ0")
+        legend_below(figure, grid[0, 0], ncols=4)
+        return figure

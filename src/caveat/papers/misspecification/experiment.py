@@ -1,16 +1,26 @@
-"""The page of figure 1b: our numbers beside the paper's words."""
+"""Figure 1b of paper 002: ridge and dropout when the model is wrong."""
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
 
-from caveat.papers.misspecification.records import Record
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from caveat.papers.experiment import Experiment
 from caveat.papers.misspecification.simulation import (
     CONDITIONS,
     DROPOUT_PRIOR,
     N_FEATURES,
     N_ROWS,
+    Record,
+    parts,
+    run_part,
+    summarise,
 )
 from caveat.papers.page import Claim, Part, claim, flow, table, verdict
+from caveat.papers.style import ink, panels
 
 _PAR = 0.02  # difference in error, relative, up to which two methods are on par
 _CLEAR = 3.0  # standard errors from which a difference is clear
@@ -59,18 +69,6 @@ class Panel:
 def by_features(records: Sequence[Record], condition: str) -> list[Panel]:
     """The panels of a condition, by number of features."""
     return [Panel(records, condition, p) for p in N_FEATURES]
-
-
-def render(records: Sequence[Record]) -> Iterator[Part]:
-    """The parts of the page."""
-    yield flow(f"""Mean squared test error over {records[0].n_sets:,} data sets per
-        panel ± standard error. The paper shows curves and gives no numbers.""")
-    yield _READING
-    for condition, say in zip(CONDITIONS, (_default, _junk, _shift), strict=True):
-        own = by_features(records, condition)
-        yield f"## {condition.capitalize()}"
-        yield table(map(_row, own))
-        yield say(own)
 
 
 def _row(panel: Panel) -> dict[str, str]:
@@ -137,3 +135,89 @@ def _against_tuned(panel: Panel) -> str:
     ridge, dropout = panel.best("ridge"), panel.best("dropout")
     error = math.hypot(ridge.error_se, dropout.error_se)
     return f"{ridge.error - dropout.error:.3f} ± {error:.3f} (p = {panel.n_features})"
+
+
+_TOP = 3.2  # errors above are out of the picture
+_BOTTOM = 1.5
+_RATES = (0.001, 0.01, 0.1, 0.5, 0.8)
+_INK = {"ridge": 1, "dropout": 0}
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    axes.axvline(1.0, color="0.6", linestyle=":", linewidth=1)
+    for method, k in _INK.items():
+        curve = panel.curve(method)
+        axes.errorbar(
+            [record.strength for record in curve],
+            [record.error for record in curve],
+            yerr=[record.error_se for record in curve],
+            label=method,
+            capsize=1.5,
+            **ink(k),
+        )
+    axes.set_xscale("log")
+    axes.set_ylim(_BOTTOM, _TOP)
+
+
+def _rates_above(axes: Axes) -> None:
+    above = axes.twiny()
+    above.set_xscale("log")
+    above.set_xlim(axes.get_xlim())
+    places = [N_ROWS * rate / (1.0 - rate) for rate in _RATES]
+    above.set_xticks(places, [f"{rate:g}" for rate in _RATES])
+    above.minorticks_off()
+    above.grid(visible=False)
+    above.spines["top"].set_visible(True)
+    above.set_xlabel("drop rate f")
+
+
+Job = tuple[str, int, int]  # condition, features, data sets
+
+
+@dataclass(frozen=True)
+class Misspecification(Experiment[Job, Record]):
+    """Nine panels, two methods; a job is a panel."""
+
+    name = "misspecification"
+    title = "Figure 1b of paper 002: ridge and dropout under misspecification"
+    record = Record
+
+    @property
+    def n_sets(self) -> int:
+        """Data sets of a panel."""
+        return 2_500 if self.quick else 100_000
+
+    def jobs(self, records: Sequence[Record]) -> list[Job]:
+        return list(product(CONDITIONS, N_FEATURES, [self.n_sets]))
+
+    def key(self, record: Record) -> Job:
+        return record.condition, record.n_features, record.n_sets
+
+    def run(self, job: Job) -> list[Record]:
+        own = parts(*job)
+        return summarise(own, [run_part(part) for part in own])
+
+    def page(self, records: Sequence[Record]) -> Iterator[Part]:
+        yield flow(f"""Mean squared test error over {records[0].n_sets:,} data sets per
+            panel ± standard error. The paper shows curves and gives no numbers.""")
+        yield _READING
+        for condition, say in zip(CONDITIONS, (_default, _junk, _shift), strict=True):
+            own = by_features(records, condition)
+            yield f"## {condition.capitalize()}"
+            yield table(map(_row, own))
+            yield say(own)
+
+    def figure(self, records: Sequence[Record]) -> Figure:
+        """Error against regularisation, with its standard error."""
+        shape = len(CONDITIONS), len(N_FEATURES)
+        figure, grid = panels(*shape, height=5.4, sharex=True, sharey=True)
+        for row, condition in zip(grid, CONDITIONS, strict=True):
+            for axes, panel in zip(row, by_features(records, condition), strict=True):
+                _panel(axes, panel)
+            row[0].set_ylabel(f"{condition}\nsquared test error")
+        for axes, n_features in zip(grid[0], N_FEATURES, strict=True):
+            _rates_above(axes)
+            axes.set_title(f"p = {n_features} (n = {N_ROWS})")
+        grid[-1, 1].set_xlabel("λ0 of ridge, n f/(1 - f) of dropout")
+        grid[0, 0].legend(loc="upper left")
+        return figure
