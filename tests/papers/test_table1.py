@@ -14,14 +14,14 @@ from caveat.cli import main
 from caveat.data import load_uci, load_uci_per_split, uci
 from caveat.data.uci_sets import UCI_SETS
 from caveat.errors import ParameterError
-from caveat.papers import table1
 from caveat.papers.records import read_records
 from caveat.papers.runner import complete, reproduce
-from caveat.papers.table1 import Table1, comparison
+from caveat.papers.table1 import comparison
+from caveat.papers.table1 import experiment as table1
 from caveat.papers.table1.comparison import Value, rows, verdict
-from caveat.papers.table1.jobs import Job
+from caveat.papers.table1.experiment import Table1
+from caveat.papers.table1.jobs import Job, Record
 from caveat.papers.table1.protocols import VARIANTS, our_candidates
-from caveat.papers.table1.records import Record
 from caveat.papers.table1.scoring import run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

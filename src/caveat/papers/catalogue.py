@@ -130,7 +130,7 @@ _ALL = {
     "reviews": "Fig. 2 of paper 002: Amazon reviews (minutes).",
 }
 _WHERE = {
-    "table1": "table1:Table1",
+    "table1": "table1.experiment:Table1",
     "co2": "series.co2:CO2",
     "solar": "series.solar:Solar",
     "softmax": "softmax:Softmax",

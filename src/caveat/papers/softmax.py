@@ -283,7 +283,7 @@ class Softmax(Experiment[str, Point]):
             name_axes(left, _NAMES[model], y="softmax input f(x)")
             name_axes(right, _NAMES[model], y="softmax output, class 1")
         grid[0, 0].legend(loc="upper left")
-        legend_below(figure, grid[0, 1], ncols=2, loc="right")
+        legend_below(figure, grid[0, 1], ncols=4)
         name_outer(grid, x="x")
         for axes in grid.ravel().tolist():
             for edge in (-EDGE, EDGE):

@@ -115,9 +115,7 @@ def name_outer(grid: NDArray[np.object_], x: str = "", y: str = "") -> None:
         axes.set_ylabel(y)
 
 
-def legend_below(
-    figure: Figure, axes: Axes, *, ncols: int, loc: str = "center"
-) -> None:
+def legend_below(figure: Figure, axes: Axes, *, ncols: int) -> None:
     """One legend for all panels, below them, with what is drawn in one of them."""
     handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc=f"outside lower {loc}", ncols=ncols)
+    figure.legend(handles, names, loc="outside lower center", ncols=ncols)

@@ -9,8 +9,8 @@ from caveat.cli import main
 from caveat.data import load_co2
 from caveat.papers.records import read_records
 from caveat.papers.series import models
-from caveat.papers.series.co2 import CO2
-from caveat.papers.series.co2_claims import (
+from caveat.papers.series.co2 import (
+    CO2,
     FAR,
     TANH_HIGH,
     TANH_LOW,

@@ -135,21 +135,7 @@ def train(net: Net, x: Array, y: Array, path: Path) -> nn.Sequential:
 
 @torch.no_grad()
 def advance(net: Net, state: State, rows: Tensor) -> Iterator[State]:
-    """Train, in place; yields every 500 steps and at the end.
-
-    Parameters
-    ----------
-    net : Net
-        With its number of steps.
-    state : State
-        Where to begin.
-    rows : Tensor, shape (rows, 2)
-        x and y.
-
-    Yields
-    ------
-    State
-    """
+    """Train on rows (x, y), in place; yields every 500 steps and at the end."""
     architecture = net.architecture
     noise = BernoulliNoise([net.member], architecture.fan_ins)
     stack = Stack(architecture, SquaredError())

@@ -13,7 +13,7 @@ from caveat.data import (
     load_uci_per_split,
     load_uci_published,
 )
-from caveat.papers.table1.records import Record
+from caveat.papers.table1.jobs import Record
 
 METRICS = {"rmse": "RMSE", "ll": "log-likelihood"}
 OPPONENTS = {
@@ -83,17 +83,7 @@ class Row:
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
-    """A row per variant and data set.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Of one protocol.
-
-    Returns
-    -------
-    list of Row
-    """
+    """A row per variant and data set, from records of one protocol."""
     groups = dict.fromkeys((r.variant, r.dataset) for r in records)
     return [
         _row([r for r in records if (r.variant, r.dataset) == group])

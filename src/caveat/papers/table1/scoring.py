@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import torch
 
-from caveat.papers.table1.jobs import Job, Plan, SplitRows
+from caveat.papers.table1.jobs import Job, Plan, Record, SplitRows
 from caveat.papers.table1.protocols import PROTOCOLS
-from caveat.papers.table1.records import Record
 from caveat.training.ensembles import Ensemble, Problem, Settings, fit_ensembles
 from caveat.training.likelihood import MixtureScore
 
