@@ -13,47 +13,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of one command only: a field of its experiment.
-
-    Attributes
-    ----------
-    name : str
-    kind : type
-        Of its value.
-    default : object
-    text : str
-        For the help.
-    least : int, optional
-        The smallest number.
-    """
+    """An option of one command only: a field of its experiment."""
 
     name: str
-    kind: Any
+    kind: Any  # of its value
     default: Any
-    text: str
-    least: int | None = None
+    text: str  # for the help
+    least: int | None = None  # the smallest number
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A figure or table of the papers.
+    """A figure or table of the papers."""
 
-    Attributes
-    ----------
-    name : str
-        As in ``caveat reproduce NAME``.
-    where : str
-        Module and class of the experiment; not loaded before it is needed.
-    summary : str
-        What it is and how long it takes.
-    options : tuple of Option
-        Those that other reproductions do not have.
-    """
-
-    name: str
-    where: str
-    summary: str
-    options: tuple[Option, ...] = ()
+    name: str  # as in `caveat reproduce NAME`
+    where: str  # module and class of the experiment; loaded when it is needed
+    summary: str  # what it is and how long it takes
+    options: tuple[Option, ...] = ()  # those that others do not have
 
     def experiment(
         self, folder: Path, *, quick: bool = False, **options: Any
@@ -67,24 +43,7 @@ class Reproduction:
     def run(
         self, folder: Path, *, quick: bool, n_workers: int | None, **options: Any
     ) -> str:
-        """Run it, write its files, and return its page.
-
-        Parameters
-        ----------
-        folder : Path
-            For page, figure and CSV.
-        quick : bool
-            Whether this is a smoke test.
-        n_workers : int, optional
-            Processes, by default one per core.
-        **options
-            Those of this reproduction.
-
-        Returns
-        -------
-        str
-            The page, Markdown.
-        """
+        """Run it, write its files, and return its page."""
         if ":" not in self.where:
             module = import_module(f"caveat.papers.{self.where}")
             run: Callable[..., str] = getattr(module, f"reproduce_{self.name}")

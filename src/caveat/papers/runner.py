@@ -56,21 +56,9 @@ def complete(
     n_workers: int | None = None,
     progress: bool | None = None,
 ) -> int:
-    """Run the jobs whose records are missing; the CSV file is rewritten after each.
+    """Run the jobs whose records are missing, and say how many these were.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        With the folder of its files.
-    n_workers : int, optional
-        Processes, by default one per core.
-    progress : bool or None
-        Show a progress bar; None shows it on a terminal.
-
-    Returns
-    -------
-    int
-        How many were run.
+    The CSV file is rewritten after each; arguments are those of :func:`reproduce`.
     """
     known = {} if experiment.brief else _known(experiment)
     workers = 1 if experiment.brief else n_workers
@@ -90,21 +78,7 @@ def complete(
 def regenerate(experiment: AnyExperiment) -> tuple[str, Figure]:
     """Page and figure from the stored records, without computing anything.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        With the folder of its files. The day on the page is that of the stored page.
-
-    Returns
-    -------
-    page : str
-        Markdown.
-    figure : Figure
-
-    Raises
-    ------
-    DataError
-        If records are missing.
+    The day on the page is that of the stored page. Missing records are an error.
     """
     return _made(experiment, _stored(experiment), _told(experiment))
 

@@ -31,48 +31,24 @@ _LASSO_FROM = 1e-3  # smallest share of the penalty that makes all weights zero
 
 @dataclass(frozen=True)
 class Weight:
-    """One weight at one point of a path.
+    """One weight at one point of a path, per standard deviation of its column."""
 
-    Attributes
-    ----------
-    scaling : str
-        Whether columns are ``"standardised"``, or only ``"centred"``.
-    method : str
-    strength : float
-        f of dropout, lambda0 of ridge, or alpha of the lasso.
-    position : float
-        The same between 0 and 1: f; lambda0 / (lambda0 + mean sum of squares of the
-        columns); alpha over the alpha that makes all weights zero.
-    feature : str
-    weight, effective : float
-        mu and, of dropout, (1 - f) mu, per standard deviation of the column.
-    posterior_sd : float
-        Of mu; NaN for the lasso, which has no posterior.
-    """
-
-    scaling: str
+    scaling: str  # of the columns
     method: str
-    strength: float
-    position: float
+    strength: float  # f of dropout, lambda0 of ridge, alpha of the lasso
+    position: float  # the same scaled to [0, 1], as the figure has it
     feature: str
-    weight: float
-    effective: float
-    posterior_sd: float
+    weight: float  # mu
+    effective: float  # (1 - f) mu of dropout, mu of the others
+    posterior_sd: float  # of mu; NaN for the lasso, which has no posterior
 
 
 @dataclass(frozen=True, eq=False)
 class AminoAcids:
-    """The data of the figure: DGR flipped, columns and response centred.
+    """The data of the figure: DGR flipped, columns and response centred."""
 
-    Attributes
-    ----------
-    x : array, shape (19, 7)
-    y : array, shape (19,)
-    names : tuple of str
-    """
-
-    x: Array
-    y: Array
+    x: Array  # shape: (19, 7)
+    y: Array  # shape: (19,)
     names: tuple[str, ...]
 
     @classmethod

@@ -41,31 +41,17 @@ _NAMES = {DROPOUT: "MC dropout", PROCESS: "GP with the kernel of such nets"}
 
 @dataclass(frozen=True)
 class Point:
-    """The function and its softmax at one place, on one data set.
-
-    Attributes
-    ----------
-    model : str
-        ``"MC dropout"`` or ``"GP"``.
-    data_set : int
-    x : float
-    function, mean, sd : float
-        Softmax input (log odds of class 1): point estimate, mean and sd.
-    other_point, other_mean : float
-        Probability of class 0 by the point estimate, and averaged over functions.
-    other_low, other_high : float
-        Between which 95% of the functions have it.
-    """
+    """The function and its softmax at one place, on one data set."""
 
     model: str
     data_set: int
     x: float
-    function: float
+    function: float  # softmax input, the log odds of class 1: point estimate
     mean: float
     sd: float
-    other_point: float
-    other_mean: float
-    other_low: float
+    other_point: float  # probability of class 0 by the point estimate
+    other_mean: float  # and averaged over functions
+    other_low: float  # 95% of the functions are between
     other_high: float
 
 

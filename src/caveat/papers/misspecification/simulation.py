@@ -44,20 +44,11 @@ def drop_rates(strengths: Array) -> Array:
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the data sets of one panel of the figure.
-
-    Attributes
-    ----------
-    condition : str
-    n_features : int
-    number : int
-        Of this part; the seed of its data.
-    n_sets : int
-    """
+    """Some of the data sets of one panel of the figure."""
 
     condition: str
     n_features: int
-    number: int
+    number: int  # of this part; the seed of its data
     n_sets: int
 
 
@@ -133,33 +124,18 @@ def squared_errors(data: DataSets) -> Array:
 
 @dataclass(frozen=True)
 class Record:
-    """Mean test error of one method with one amount of regularisation.
-
-    Attributes
-    ----------
-    condition : str
-    n_features, n_sets : int
-    method : str
-        ``"ridge"``, ``"dropout"``, or ``"dropout, undropped"``.
-    strength : float
-        lambda0 of ridge; n f / (1 - f) of dropout.
-    drop_rate, prior_precision : float
-    error, error_se : float
-        Squared test error, mean over data sets, and its standard error.
-    gap, gap_se : float
-        The same of the difference to ridge with the true prior, on the same data sets.
-    """
+    """Mean test error of one method with one amount of regularisation."""
 
     condition: str
     n_features: int
     n_sets: int
     method: str
-    strength: float
+    strength: float  # lambda0 of ridge; n f / (1 - f) of dropout
     drop_rate: float
     prior_precision: float
-    error: float
+    error: float  # squared test error, mean over data sets
     error_se: float
-    gap: float
+    gap: float  # difference to ridge with the true prior on the same data sets
     gap_se: float
 
 

@@ -35,35 +35,20 @@ _TOLERANCE = 1e-4  # relative residual; signs of predictions need no more
 
 @dataclass(frozen=True)
 class Record:
-    """Test errors of one split at one prior precision.
-
-    Attributes
-    ----------
-    version, category : str
-    repeat : int
-        Number of the random split.
-    prior_precision : float
-        lambda0.
-    plain, dropout_10, dropout_50, dropout_90 : float
-        Share of test reviews with the wrong sign, without dropout and with drop rates
-        of 0.1, 0.5 and 0.9.
-    n_train, n_test, n_features : int
-    seconds : float
-        CPU time of the split, shared out over its precisions.
-    """
+    """Test errors of one split at one prior precision."""
 
     version: str
     category: str
-    repeat: int
-    prior_precision: float
-    plain: float
-    dropout_10: float
+    repeat: int  # number of the random split
+    prior_precision: float  # lambda0
+    plain: float  # share of test reviews with the wrong sign, without dropout
+    dropout_10: float  # and with a drop rate of 0.1
     dropout_50: float
     dropout_90: float
     n_train: int
     n_test: int
     n_features: int
-    seconds: float
+    seconds: float  # CPU time of the split, shared out over its precisions
 
     @property
     def split(self) -> Split:
@@ -96,20 +81,7 @@ def run_split(split: Split, precisions: Sequence[float]) -> list[Record]:
 
 
 def split_errors(train: Reviews, test: Reviews, precisions: Sequence[float]) -> Array:
-    """Share of wrong signs, shape (precisions, methods).
-
-    Parameters
-    ----------
-    train, test : Reviews
-        Counts as float64, labels +1 and -1.
-    precisions : sequence of float
-        Values of lambda0, above 0.
-
-    Returns
-    -------
-    array
-        Columns as in METHODS.
-    """
+    """Share of wrong signs, shape (precisions, methods); labels are +1 and -1."""
     present = np.flatnonzero(train.X.getnnz(0))  # other columns have the weight 0
     features, y = Features(train.X[:, present]), train.y.astype(np.float64)
     new = test.X[:, present]

@@ -21,25 +21,13 @@ from caveat.papers.series.points import Curve, Curves, Key, Point
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work to put in.
+    """How much work to put in."""
 
-    Attributes
-    ----------
-    width, n_steps : int
-        Of the nets.
-    n_draws : int
-        Of MC dropout.
-    every : int
-        Predict at every so many observations; more would only take longer.
-    n_restarts : int
-        Of the search for hyper-parameters of a Gaussian process.
-    """
-
-    width: int
+    width: int  # of the nets
     n_steps: int
-    n_draws: int
-    every: int
-    n_restarts: int
+    n_draws: int  # of MC dropout
+    every: int  # predict at every so many observations; more would only take longer
+    n_restarts: int  # of the search for hyper-parameters of a Gaussian process
 
 
 QUICK = Effort(width=48, n_steps=60, n_draws=50, every=8, n_restarts=0)

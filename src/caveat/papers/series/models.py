@@ -37,15 +37,7 @@ _EXACT = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A series: what to learn from, and where to predict.
-
-    Attributes
-    ----------
-    x, y : array, shape (rows,)
-        Training data.
-    places : Places
-        With a part named ``"train"``.
-    """
+    """A series: training data, and where to predict (some of it is ``"train"``)."""
 
     x: Array
     y: Array

@@ -37,31 +37,14 @@ _WEIGHTS, _NOISE = range(2)
 
 @dataclass(frozen=True)
 class Net:
-    """A net and its training.
+    """A net and its training."""
 
-    Attributes
-    ----------
-    name : str
-        Also of its file.
-    activation : str
-        ``"relu"`` or ``"tanh"``.
-    n_hidden : int
-        Hidden layers; the paper's count of layers is one more.
-    drop_rate : float
-        Of the units of every hidden layer.
-    rate, gamma, power : float
-        The learning rate is rate (1 + gamma step)^-power.
-    weight_decay : float
-        Times the weights, and the biases, it is added to the gradient.
-    batch_size, n_steps, width : int
-    """
-
-    name: str
+    name: str  # also of its file
     activation: str
-    n_hidden: int
-    drop_rate: float
-    rate: float
-    weight_decay: float
+    n_hidden: int  # hidden layers; the paper's count of layers is one more
+    drop_rate: float  # of the units of every hidden layer
+    rate: float  # the learning rate is rate (1 + gamma step)^-power
+    weight_decay: float  # times weights and biases it is added to the gradient
     batch_size: int
     n_steps: int
     gamma: float = 1e-4
@@ -118,11 +101,6 @@ def train(net: Net, x: Array, y: Array, path: Path) -> nn.Sequential:
     path : Path
         Of a safetensors file with weights and velocity, rewritten every 500 steps.
         What it holds of the same training, on the same rows, is not done again.
-
-    Returns
-    -------
-    nn.Sequential
-        In evaluation mode.
     """
     rows = torch.from_numpy(np.stack([x, y], 1).astype(np.float32))
     identity = _identity(net, rows)

@@ -31,25 +31,9 @@ def draw_panels(
     limits: tuple[float, float],
     wide: Mapping[str, float] | None = None,
 ) -> tuple[Figure, NDArray[np.object_]]:
-    """A panel per model, two in a row.
+    """A panel per model, two in a row; ``content`` has titles and curves.
 
-    Parameters
-    ----------
-    content : sequence of (str, Curve)
-        Titles and what is drawn.
-    observed : Observed
-        The series, the same in all panels.
-    height : float
-        Of the figure, in inches.
-    limits : tuple of float
-        Of y.
-    wide : mapping of str to float, optional
-        By title, deviations to the edge of the outermost shade where they are not 2.
-
-    Returns
-    -------
-    figure : Figure
-    grid : array of Axes
+    Shades reach to 2 sds, or as far as ``wide`` says for a title.
     """
     rows = len(content) // 2
     figure, grid = panels(rows, 2, height=height, sharex=True, sharey=True)

@@ -16,36 +16,18 @@ Key = tuple[str, str, int, int]  # model, method, steps, draws
 
 @dataclass(frozen=True)
 class Point:
-    """A prediction of one model at one place.
+    """A prediction of one model at one place; standardised as in the paper."""
 
-    Attributes
-    ----------
-    model : str
-        Name of the net or the covariance function.
-    method : str
-        ``"standard dropout"``, ``"MC dropout"`` or ``"GP"``.
-    n_steps, n_draws : int
-        Of training, and of MC dropout; 0 where there are none.
-    part : str
-        Where the place is, such as ``"train"``.
-    x, y : float
-        Place and observation, NaN if there is none; standardised as in the paper.
-    mean, sd : float
-        Of the function without noise; the sd is NaN if the method gives none.
-    noise_sd : float
-        Of an observation around the function, as estimated on the training data.
-    """
-
-    model: str
+    model: str  # name of the net or the covariance function
     method: str
-    n_steps: int
+    n_steps: int  # of training, and draws of MC dropout; 0 where there are none
     n_draws: int
-    part: str
+    part: str  # where the place is, such as "train"
     x: float
-    y: float
-    mean: float
-    sd: float
-    noise_sd: float
+    y: float  # what was observed, NaN if nothing was
+    mean: float  # of the function without noise
+    sd: float  # NaN if the method gives none
+    noise_sd: float  # around the function, as estimated on the training data
 
     @property
     def curve(self) -> Key:
@@ -55,13 +37,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where models are asked, and what was observed there.
-
-    Attributes
-    ----------
-    part : tuple of str
-    x, y : array, shape (places,)
-    """
+    """Where models are asked, and what was observed there; shape (places,) each."""
 
     part: tuple[str, ...]
     x: Array

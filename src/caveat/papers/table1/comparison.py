@@ -51,30 +51,16 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One variant on one data set.
-
-    Attributes
-    ----------
-    variant, dataset : str
-    n_splits : int
-    ours : dict of metric to Value
-    paired : dict of metric to Value
-        Ours minus the authors' own result on the same splits; empty if there is none.
-    published : dict of opponent to (metric to Value)
-    cap : float
-        The largest log-likelihood that the precisions of the 2018 grid allow.
-    seconds : float
-        Per split.
-    """
+    """One variant on one data set."""
 
     variant: str
     dataset: str
     n_splits: int
-    ours: dict[str, Value]
-    paired: dict[str, Value]
-    published: dict[str, dict[str, Value]]
-    cap: float
-    seconds: float
+    ours: dict[str, Value]  # by metric
+    paired: dict[str, Value]  # ours minus the authors' on the same splits, if any
+    published: dict[str, dict[str, Value]]  # by opponent and metric
+    cap: float  # the largest log-likelihood that the 2018 grid's precisions allow
+    seconds: float  # per split
 
     @property
     def gains_by_precision(self) -> bool:

@@ -14,42 +14,23 @@ Key = tuple[str, str, str, int]  # protocol, variant, set, split
 
 @dataclass(frozen=True)
 class Record:
-    """What was measured on the test rows of one split.
-
-    Attributes
-    ----------
-    protocol, variant : str
-        Such as ``"best"``, ``"2 layers"``.
-    dataset : str
-    split : int
-    rmse, log_likelihood : float
-        In the units of y; log_likelihood is the mean log density in nats.
-    rmse_weight_averaging : float
-        Of one pass with the noise off.
-    scale : float
-        The precision tau, or, with a noise head, the factor on the learned ones.
-    drop_rate, input_drop_rate : float
-    hidden_layers, epochs, n_networks, n_draws : int
-        Draws are per network.
-    seconds : float
-        Search, training and scoring of this split, by the clock, with one core.
-    """
+    """What was measured on the test rows of one split, in the units of y."""
 
     protocol: str
     variant: str
     dataset: str
     split: int
     rmse: float
-    log_likelihood: float
-    rmse_weight_averaging: float
-    scale: float
+    log_likelihood: float  # mean log density, nats
+    rmse_weight_averaging: float  # of one pass with the noise off
+    scale: float  # tau, or with a noise head the factor on the learned ones
     drop_rate: float
     input_drop_rate: float
     hidden_layers: int
     epochs: int
     n_networks: int
-    n_draws: int
-    seconds: float
+    n_draws: int  # per network
+    seconds: float  # search, training and scoring of this split on one core
 
     @property
     def key(self) -> Key:
@@ -62,24 +43,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Job:
-    """Some splits of a data set under a protocol.
-
-    Parameters
-    ----------
-    protocol : str
-    variants : tuple of str
-        Rows of the table that come of the same networks.
-    dataset : str
-    splits : tuple of int
-    quick : bool
-        A twentieth of the epochs and few draws: a smoke test, not a result.
-    """
+    """Some splits of a data set under a protocol."""
 
     protocol: str
-    variants: tuple[str, ...]
+    variants: tuple[str, ...]  # rows of the table that come of the same networks
     dataset: str
     splits: tuple[int, ...]
-    quick: bool = False
+    quick: bool = False  # a twentieth of the epochs and few draws
 
     @property
     def keys(self) -> list[Key]:
