@@ -95,6 +95,7 @@ _WHERE = {
     "softmax": "softmax:Softmax",
     "shrinkage": "shrinkage:Shrinkage",
     "misspecification": "misspecification.experiment:Misspecification",
+    "sequence": "sequence.experiment:MaskPerSequence",
     "reviews": "reviews.experiment:AmazonReviews",
 }
 _OPTIONS = {"table1": _TABLE1}

@@ -1,6 +1,6 @@
 """Error and log-likelihood of draws: of ratings, and of sentiments."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,20 +14,11 @@ from caveat.training.likelihood import best_scale, residuals
 _PRECISIONS = (1.0, 1e4)  # of ratings, whose standard deviation is 0.18
 
 
-@dataclass(frozen=True)
-class Score:
-    """How well targets are predicted.
+class Score(NamedTuple):
+    """How well targets are predicted."""
 
-    Attributes
-    ----------
-    error : float
-        Root mean squared error of a rating, or share of wrong labels.
-    log_likelihood : float
-        Mean over the rows, in nats.
-    """
-
-    error: float
-    log_likelihood: float
+    error: float  # root mean squared error of a rating, or share of wrong labels
+    log_likelihood: float  # mean over the rows, in nats
 
 
 @torch.no_grad()
@@ -56,23 +47,9 @@ def best_precision(task: Task, draws: Tensor) -> float:
 
 
 def score(task: Task, part: Part, draws: Tensor, precision: float) -> Score:
-    """Error and log-likelihood of draws.
+    """Of the mean of draws, or of the mean of their probabilities.
 
-    Parameters
-    ----------
-    task : Task
-        To which the part belongs.
-    part : Part
-        With the targets.
-    draws : Tensor, shape (draws, rows, outputs)
-        Of the network.
-    precision : float
-        Of ratings.
-
-    Returns
-    -------
-    Score
-        Of the mean of draws, or of the mean of their probabilities.
+    Draws have shape (draws, rows, outputs); the precision is that of ratings.
     """
     targets = _targets(task, part)
     if task.n_outputs > 1:

@@ -26,18 +26,10 @@ _TEST_SHARE = _VALIDATION_SHARE = 0.2  # of all reviews, and of the rest
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Texts of one length or several, and what is to be predicted.
+    """Texts of one length or several, and what is to be predicted."""
 
-    Attributes
-    ----------
-    words : tuple of Tensor
-        Numbers of words, shape (rows, length) for each length.
-    targets : tuple of Tensor
-        Beside them: standardised ratings (rows, 1), or labels (rows,).
-    """
-
-    words: tuple[Tensor, ...]
-    targets: tuple[Tensor, ...]
+    words: tuple[Tensor, ...]  # numbers of words, shape (rows, length) for each length
+    targets: tuple[Tensor, ...]  # standardised ratings (rows, 1), or labels (rows,)
 
     def __len__(self) -> int:
         return sum(len(group) for group in self.words)
@@ -58,40 +50,19 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What to learn, to choose settings by, and to be tested on.
-
-    Attributes
-    ----------
-    train, validation, test : Part
-    n_outputs : int
-        1 for a rating, 2 for the logits of a sentiment.
-    scale, shift : float
-        A rating is scale times the standardised one plus shift.
-    """
+    """What to learn, to choose settings by, and to be tested on."""
 
     train: Part
     validation: Part
     test: Part
-    n_outputs: int
-    scale: float = 1.0
+    n_outputs: int  # 1 for a rating, 2 for the logits of a sentiment
+    scale: float = 1.0  # a rating is scale times the standardised one plus shift
     shift: float = 0.0
 
 
 @lru_cache(maxsize=2)
 def load_task(name: str, most_rows: int | None = None) -> Task:
-    """One of the two tasks.
-
-    Parameters
-    ----------
-    name : str
-        ``"ratings"`` or ``"sentiment"``.
-    most_rows : int, optional
-        Keep only so many rows of each part, the first.
-
-    Returns
-    -------
-    Task
-    """
+    """One of the two tasks, of each part only the first so many rows."""
     return {"ratings": _ratings, "sentiment": _sentiment}[name](most_rows)
 
 
