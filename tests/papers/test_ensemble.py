@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from caveat.cli import main
-from caveat.papers.ensemble import FULL
+from caveat.errors import DataError
 from caveat.papers.ensemble.comparison import (
     DROPOUT,
     LONG,
@@ -17,12 +17,20 @@ from caveat.papers.ensemble.comparison import (
     PLAIN,
     SHORT,
     STANDARD,
-    Replicate,
+    Job,
     Result,
     best,
+    trials,
+)
+from caveat.papers.ensemble.experiment import (
+    FULL,
+    Ensembles,
+    gain,
+    passes,
+    select,
+    share_of_gain,
 )
 from caveat.papers.ensemble.networks import Kind, Perceptron, as_rows
-from caveat.papers.ensemble.report import gain, passes, select, share_of_gain
 from caveat.papers.lenet import as_input
 from caveat.papers.lenet.images import small_digits
 from caveat.papers.records import read_records
@@ -60,18 +68,49 @@ def test_a_network_learns_and_is_the_same_again():
     torch.testing.assert_close(rows.x, as_input(images.test.image).flatten(1))
 
 
+def a_replicate(number):
+    """The networks of MC dropout and of both ensembles."""
+    methods = {MC: DROPOUT[0], LONG: PLAIN[0], SHORT: PLAIN[0]}
+    jobs = [Job("test", number, *method) for method in methods.items()]
+    return [job.nets(small_digits(), FULL) for job in jobs]
+
+
 def test_names_of_files_tell_networks_apart():
-    nets = [Perceptron(kind, 10, 0, 50_000) for kind in (*PLAIN, *DROPOUT)]
+    effort = replace(FULL, n_held_out=300)
+    nets = [net for job in trials() for net in job.nets(small_digits(), effort)]
     for number in range(3):
-        nets += Replicate(number, DROPOUT[0], PLAIN[0], FULL).nets
+        nets += [net for own in a_replicate(number) for net in own]
+    assert len(nets) == len(PLAIN) + len(DROPOUT) + 3 * (1 + 2 * N_MEMBERS)
     assert len({net.name for net in nets}) == len(nets)
+    assert {net.n_train for net in nets} == {len(small_digits().train) - 300, None}
 
 
 def test_costs_of_training_are_equal():
-    own = Replicate(0, DROPOUT[0], PLAIN[0], FULL)
-    assert sum(net.epochs for net in own.short) == own.single.epochs
-    assert [net.epochs for net in own.long] == [own.single.epochs] * N_MEMBERS
-    assert len({net.seed for net in own.long}) == N_MEMBERS
+    (single,), long, short = a_replicate(0)
+    assert sum(net.epochs for net in short) == single.epochs
+    assert [net.epochs for net in long] == [single.epochs] * N_MEMBERS
+    assert len({net.seed for net in long}) == N_MEMBERS
+
+
+def test_what_is_tested_is_chosen_by_all_trials(tmp_path):
+    own = Ensembles(tmp_path)
+    kinds = [job.kind for job in trials()]
+    tried = [
+        Result("validation", 0, "", str(kind), 1, 10, 1, 0.0, -0.1 * (k % 3))
+        for k, kind in enumerate(kinds)
+    ]
+    assert own.jobs([]) == own.jobs(tried[:-1]) == trials()
+    tests = own.jobs(tried)[len(kinds) :]
+    assert {job.kind for job in tests} == {PLAIN[0], DROPOUT[0]}
+    assert [job.replicate for job in tests] == [k for k in range(5) for _ in range(3)]
+    keys = [key for job in tests for key in own.keys(job)]
+    assert len(set(keys)) == len(keys) == 5 * (1 + len(FULL.sizes) + 2 * N_MEMBERS)
+
+
+def test_other_digits_are_for_smoke_tests_only(tmp_path, no_data):
+    assert Ensembles(tmp_path, quick=True).images.name == "digits"
+    with pytest.raises(DataError, match="needs MNIST, the images found are digits"):
+        assert Ensembles(tmp_path).images
 
 
 def test_the_best_kind_is_that_of_the_largest_likelihood():

@@ -96,6 +96,7 @@ _WHERE = {
     "shrinkage": "shrinkage:Shrinkage",
     "misspecification": "misspecification.experiment:Misspecification",
     "sequence": "sequence.experiment:MaskPerSequence",
+    "ensemble": "ensemble.experiment:Ensembles",
     "reviews": "reviews.experiment:AmazonReviews",
 }
 _OPTIONS = {"table1": _TABLE1}
