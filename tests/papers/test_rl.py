@@ -1,5 +1,6 @@
 """Figures 5 and 6 of paper 001: curves, the run, and the stored result."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,17 +10,26 @@ from PIL import Image
 
 from caveat.cli import main
 from caveat.papers.records import read_records
-from caveat.papers.rl import FULL, QUICK
-from caveat.papers.rl.records import Reward, batches_to, smoothed, table
-from caveat.papers.rl.report import render, summarise
-from caveat.papers.rl.training import POLICIES, Job, Run, train
+from caveat.papers.rl.experiment import (
+    FULL,
+    QUICK,
+    ThompsonSampling,
+    batches_to,
+    by_seed,
+    smoothed,
+    summarise,
+)
+from caveat.papers.rl.training import POLICIES, Plan, Reward, Run, train
 
 STORED = Path(__file__).parents[2] / "docs" / "results" / "rl.csv"
 
 
-def job(path, **changes):
-    made = Job("thompson", 2, 4, 1, 400, 200, path / "state.npz")
-    return replace(made, **changes)
+PLAN = Plan(2, dict.fromkeys(POLICIES, 4), 1, 5, 400, 200)
+
+
+def n_records(plan):
+    own = ThompsonSampling(Path(), quick=plan is QUICK)
+    return sum(len(own.keys(job)) for job in own.jobs([]))
 
 
 def test_the_curve_is_the_mean_of_the_last_thousand_rewards():
@@ -33,17 +43,19 @@ def test_the_curve_is_the_mean_of_the_last_thousand_rewards():
 def test_batches_count_from_the_end_of_burn_in():
     curve = np.array([2.0, 2.0, 0.5, 0.9, 1.0, 1.1, 0.9])
     assert batches_to(1.0, curve, burn_in=2) == 4
-    assert batches_to(3.0, curve, burn_in=2) is None
+    assert batches_to(3.0, curve, burn_in=2) == math.inf
     assert batches_to(1.0, curve, burn_in=1) == 1
 
 
-def test_table_puts_each_reward_in_its_place():
+def test_by_seed_puts_each_reward_in_its_place():
     rewards = [Reward("a", s, b, 10.0 * s + b) for s in (0, 1) for b in (1, 2, 3)]
-    np.testing.assert_array_equal(table(rewards[::-1], "a"), [[1, 2, 3], [11, 12, 13]])
+    np.testing.assert_array_equal(
+        by_seed(rewards[::-1], "a"), [[1, 2, 3], [11, 12, 13]]
+    )
 
 
 def test_settings_are_those_of_the_paper():
-    jobs = {p: Job(p, 1, 1, 1, 5_000, 1_000, Path("x")).settings for p in POLICIES}
+    jobs = {policy: FULL.settings(policy) for policy in POLICIES}
     assert jobs["thompson"].drop_rates == (0.0, 0.1, 0.1)
     assert jobs["thompson_inputs"].drop_rates == (0.1, 0.1, 0.1)
     assert jobs["epsilon_greedy"].drop_rates == (0.0, 0.0, 0.0)
@@ -53,7 +65,7 @@ def test_settings_are_those_of_the_paper():
 
 
 def test_agents_of_a_seed_share_their_random_steps(tmp_path):
-    runs = [Run(job(tmp_path, policy=p)) for p in POLICIES]
+    runs = [Run(policy, PLAN, tmp_path / "none.npz") for policy in POLICIES]
     for run in runs:
         run.advance()
     for other in runs[1:]:
@@ -62,12 +74,13 @@ def test_agents_of_a_seed_share_their_random_steps(tmp_path):
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr("caveat.papers.rl.training._PER_CHECKPOINT", 2)
-    whole = train(job(tmp_path, checkpoint=tmp_path / "whole.npz"))
-    train(job(tmp_path, n_batches=2))
-    rest = train(job(tmp_path))
+    whole = train("thompson", PLAN, tmp_path / "whole.npz")
+    path, shorter = tmp_path / "state.npz", replace(PLAN, n_batches={"thompson": 2})
+    train("thompson", shorter, path)
+    rest = train("thompson", PLAN, path)
     assert rest.rewards == whole.rewards
-    for name, layer in whole.networks.items():
-        np.testing.assert_array_equal(layer, rest.networks[name])
+    for name, layer in whole.network.items():
+        np.testing.assert_array_equal(layer, rest.network[name])
 
 
 def test_page_says_what_the_numbers_say():
@@ -82,16 +95,29 @@ def test_page_says_what_the_numbers_say():
 
     def page(thompson, greedy):
         made = [*rewards("thompson", thompson), *rewards("epsilon_greedy", greedy)]
-        return "\n".join(render([*made, *rewards("thompson_inputs", 9)], burn_in=25))
+        records = [*made, *rewards("thompson_inputs", 9)]
+        return "\n".join(map(str, ThompsonSampling(Path()).page(records)))
 
-    good, bad = page(10, 150), page(100, 20)
+    good, bad, never = page(10, 150), page(100, 20), page(400, 400)
     assert "within 25 batches from burn-in: **holds**" in good
     assert "Epsilon greedy takes longer: **holds**" in good
     assert "within 25 batches from burn-in: **does not hold**" in bad
     assert "Epsilon greedy takes longer: **does not hold**" in bad
+    assert "Epsilon greedy takes longer: **does not hold**." in never
+    assert "| never | 25 | never (never to never) |" in never
     assert "because it still explores: **holds**" in good
     assert "8 of 8 agents earn more, +0.030 ± 0.000" in good
     assert "The best plateau is 1.050" in good
+
+
+def test_a_policy_without_its_network_is_trained_again(tmp_path):
+    own = ThompsonSampling(tmp_path, quick=True)
+    known = {policy: own.keys(policy) for policy in POLICIES}
+    assert not own.is_done("thompson", known["thompson"])
+    assert own.is_done("epsilon_greedy", known["epsilon_greedy"])
+    own.path("npz").touch()
+    assert own.is_done("thompson", known["thompson"])
+    assert not own.is_done("thompson", known["thompson"][:-1])
 
 
 def test_command_line(tmp_path, capsys):
@@ -100,7 +126,7 @@ def test_command_line(tmp_path, capsys):
     page = capsys.readouterr().out
     assert "| Thompson, inputs dropped too | 10 |" in page
     stored = read_records(tmp_path / "rl_quick.csv", Reward)
-    assert len(stored) == QUICK.n_records
+    assert len(stored) == n_records(QUICK)
     assert (tmp_path / "rl_quick.png").stat().st_size > 10_000
     with Image.open(tmp_path / "rl_quick.gif") as gif:
         assert gif.n_frames == QUICK.n_frames and gif.size == (350, 250)
@@ -120,7 +146,7 @@ def stored():
 
 
 def test_stored_run_is_a_full_one(stored):
-    assert len(read_records(STORED, Reward)) == FULL.n_records
+    assert len(read_records(STORED, Reward)) == n_records(FULL)
 
 
 def test_stored_thompson_is_much_faster(stored):

@@ -97,6 +97,7 @@ _WHERE = {
     "misspecification": "misspecification.experiment:Misspecification",
     "sequence": "sequence.experiment:MaskPerSequence",
     "ensemble": "ensemble.experiment:Ensembles",
+    "rl": "rl.experiment:ThompsonSampling",
     "reviews": "reviews.experiment:AmazonReviews",
 }
 _OPTIONS = {"table1": _TABLE1}
