@@ -39,8 +39,13 @@ def claim(words: str, found: str, *, lead: str = "The paper: ", end: str = "") -
 
 
 def verdict(is_so: object) -> str:
+    """Whether a claim holds, by the numbers, in bold letters."""
+    return f"**{holds(is_so)}**"
+
+
+def holds(is_so: object) -> str:
     """Whether a claim holds, by the numbers."""
-    return "**holds**" if is_so else "**does not hold**"
+    return "holds" if is_so else "does not hold"
 
 
 def flow(text: str) -> str:

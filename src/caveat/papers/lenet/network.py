@@ -22,7 +22,7 @@ def make_lenet(dropout: str, generator: torch.Generator) -> nn.Sequential:
     Parameters
     ----------
     dropout : str
-        Where: ``"none"``, ``"end"`` or ``"everywhere"``.
+        Where: one of ``DROPOUT``.
     generator : torch.Generator
         Of the weights; the same weights whatever the dropout.
 
@@ -34,17 +34,9 @@ def make_lenet(dropout: str, generator: torch.Generator) -> nn.Sequential:
     early = [nn.Dropout(DROP_RATE)] if dropout == "everywhere" else []
     late = [nn.Dropout(DROP_RATE)] if dropout != "none" else []
     net = nn.Sequential(
-        nn.Conv2d(1, 20, 5),
-        *early,
-        nn.MaxPool2d(2),
-        nn.Conv2d(20, 50, 5),
-        *early,
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(800, 500),
-        nn.ReLU(),
-        *late,
-        nn.Linear(500, 10),
+        *[nn.Conv2d(1, 20, 5), *early, nn.MaxPool2d(2)],
+        *[nn.Conv2d(20, 50, 5), *early, nn.MaxPool2d(2)],
+        *[nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), *late, nn.Linear(500, 10)],
     )
     for layer in net:
         if isinstance(layer, nn.Conv2d | nn.Linear):

@@ -17,45 +17,35 @@ from caveat.papers.workers import spread
 
 
 class Job(Protocol):
-    """A network to be trained."""
+    """A network to be trained; untrained or trained, it is in evaluation mode."""
 
     @property
-    def name(self) -> str:
-        """For the file of the network."""
-        ...
+    def name(self) -> str: ...  # for the file of the network
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """All that the network depends on, beside the images."""
-        ...
+    def settings(self) -> dict[str, Any]: ...  # all it depends on, beside the images
 
-    def build(self) -> nn.Sequential:
-        """The network before training, in evaluation mode."""
-        ...
+    def build(self) -> nn.Sequential: ...
 
-    def train(self, images: Images) -> nn.Sequential:
-        """The network after training, in evaluation mode."""
-        ...
+    def train(self, images: Images) -> nn.Sequential: ...
 
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of networks trained on one data set.
+    """A folder of networks trained on one data set."""
 
-    Attributes
-    ----------
-    folder : Path
-        Made when the first network is written.
-    data : str
-        The name of the images.
-    """
-
-    folder: Path
-    data: str
+    folder: Path  # made when the first network is written
+    data: str  # the name of the images
 
     def path(self, job: Job) -> Path:
         """The file of a network."""
         return self.folder / f"{self.data.lower()}_{job.name}.safetensors"
+
+    def get(self, job: Job) -> nn.Sequential:
+        """The network, in evaluation mode; it is trained if it is not here yet."""
+        if not self.has(job):
+            self.save(job, job.train(load_images()))
+        return self.load(job)
 
     def complete(
         self,
