@@ -54,28 +54,12 @@ class Growth:
 def curve(
     net: nn.Sequential, job: NetJob, test: Labelled, sizes: Sequence[int]
 ) -> Iterator[Point]:
-    """The points of one network.
-
-    Parameters
-    ----------
-    net : nn.Sequential
-        Trained, in evaluation mode.
-    job : NetJob
-        What it is.
-    test : Labelled
-        Images to ask about.
-    sizes : sequence of int
-        Numbers of draws, the largest last; none for the standard pass alone.
-
-    Yields
-    ------
-    Point
-    """
+    """The points of one network: the standard pass, then some numbers of draws."""
     standard = standard_log_probs(net, test.image)
     yield _point(job, STANDARD, [standard], standard, test.label)
-    if sizes:
-        logits = drawn_logits(net, test.image, n_draws=max(sizes))
-        draws = logits.log_softmax(-1)
+    if not sizes:
+        return
+    draws = drawn_logits(net, test.image, n_draws=max(sizes)).log_softmax(-1)
     for size in sizes:
         yield _point(job, size, list(grouped(draws, size)), standard, test.label)
 
@@ -108,19 +92,8 @@ def feature_growth(net: nn.Sequential, test: Labelled) -> list[float]:
 
     The expected maximum of noisy numbers is larger than the maximum of their
     expectations, so the pass with averaged weights feeds each layer numbers that are
-    smaller than those it was trained on.
-
-    Parameters
-    ----------
-    net : nn.Sequential
-        With dropout before its pooling.
-    test : Labelled
-        Images, of which a few hundred are used.
-
-    Returns
-    -------
-    list of float
-        After each pooling, from the input on: the ratio of root mean squares.
+    smaller than those it was trained on. A ratio of root mean squares after each
+    pooling, from the input on.
     """
     x = as_input(test.image[:N_GROWN])
     ends = [k + 1 for k, layer in enumerate(net) if isinstance(layer, nn.MaxPool2d)]

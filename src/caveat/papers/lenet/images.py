@@ -53,17 +53,7 @@ def load_images() -> Images:
 
 
 def images_of(names: set[str]) -> Images:
-    """The images, if stored numbers were made with these and no others.
-
-    Parameters
-    ----------
-    names : set of str
-        Of the images that the numbers were made with.
-
-    Returns
-    -------
-    Images
-    """
+    """The images, if stored numbers were made with those of these names, no others."""
     images = load_images()
     if names != {images.name}:
         raise DataError(

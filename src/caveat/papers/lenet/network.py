@@ -19,17 +19,8 @@ DROPOUT = ("none", "end", "everywhere")
 def make_lenet(dropout: str, generator: torch.Generator) -> nn.Sequential:
     """The network with its first weights, for images (rows, 1, 28, 28).
 
-    Parameters
-    ----------
-    dropout : str
-        Where: one of ``DROPOUT``.
-    generator : torch.Generator
-        Of the weights; the same weights whatever the dropout.
-
-    Returns
-    -------
-    nn.Sequential
-        In evaluation mode, channels last in memory.
+    The weights are the same wherever the dropout is (one of ``DROPOUT``). In evaluation
+    mode, channels last in memory.
     """
     early = [nn.Dropout(DROP_RATE)] if dropout == "everywhere" else []
     late = [nn.Dropout(DROP_RATE)] if dropout != "none" else []

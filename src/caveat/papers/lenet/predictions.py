@@ -23,23 +23,7 @@ def standard_log_probs(net: nn.Sequential, image: Tensor) -> Tensor:
 def drawn_logits(
     net: nn.Sequential, image: Tensor, *, n_draws: int, seed: int = 0
 ) -> Tensor:
-    """Logits of stochastic passes, each with one mask for all images.
-
-    Parameters
-    ----------
-    net : nn.Sequential
-        With dropout.
-    image : Tensor of uint8, shape (images, 28, 28)
-        The images.
-    n_draws : int
-        T of the papers.
-    seed : int
-        Of the masks.
-
-    Returns
-    -------
-    Tensor, shape (draws, images, 10)
-    """
+    """Logits (draws, images, 10) of passes with one mask each for all images."""
     mc = MCDropout(net, seed=seed)
     draws: Tensor = mc.draws(as_input(image), n_draws=n_draws, batch_size=BATCH)
     return draws
@@ -48,17 +32,8 @@ def drawn_logits(
 def grouped(log_probs: Tensor, size: int) -> Iterator[Tensor]:
     """Averages of disjoint groups of draws: several answers of ``size`` draws each.
 
-    Parameters
-    ----------
-    log_probs : Tensor, shape (draws, images, classes)
-        Of each draw.
-    size : int
-        Draws per group; those left over are not used.
-
-    Yields
-    ------
-    Tensor, shape (images, classes)
-        The log of the averaged probabilities.
+    From log probabilities (draws, images, classes): the log of the averaged
+    probabilities (images, classes). Draws that are left over are not used.
     """
     for group in log_probs.split(size):
         if len(group) == size:

@@ -26,7 +26,7 @@ from caveat.papers.mnist.measures import (
     typical,
 )
 from caveat.papers.mnist.scores import BY_DRAWS, BY_SOFTMAX, SCORES
-from caveat.papers.page import Claim, Part, bullets, flow, holds, table
+from caveat.papers.page import Claim, Part, bullets, flow, holds, markdown_table, table
 from caveat.papers.records import read_records, write_records
 from caveat.papers.style import WIDTH, ink, legend_below, name_axes
 
@@ -119,26 +119,14 @@ def _turning_rows(numbers: Numbers) -> Iterator[dict[str, str]]:
         }
 
 
-def _sequences(numbers: Numbers) -> Iterator[dict[str, str]]:
+def _sequences(numbers: Numbers) -> Iterator[tuple[str, ...]]:
     for step in STEPS:
         for place, seed in enumerate(numbers.seeds):
             found = numbers.classes(step, place)
             alike = sum(a == b for a, b in zip(found, PAPER_CLASSES, strict=True))
             turn = f"{abs(step)}° {'clockwise' if step < 0 else 'anticlockwise'}"
-            yield _sequence(turn, str(seed), found, f"{alike} of 12")
-    yield _sequence("paper", "", PAPER_CLASSES, "")
-
-
-def _sequence(
-    step: str, network: str, classes: Sequence[int], alike: str
-) -> dict[str, str]:
-    shown = " ".join(map(str, classes))
-    return {
-        "step": step,
-        "network": network,
-        "classes": shown,
-        "as in the paper": alike,
-    }
+            yield turn, str(seed), " ".join(map(str, found)), f"{alike} of 12"
+    yield "paper", "", " ".join(map(str, PAPER_CLASSES)), ""
 
 
 def _turning_verdicts(numbers: Numbers) -> Iterator[str]:
@@ -203,16 +191,9 @@ _HEIGHTS = (3.0, 2.4, 0.75, 3.0)
 
 
 def shown_classes(probs: Tensor) -> list[int]:
-    """The classes that are likely for some image: at most four, in order.
+    """The classes that are likely, by averages over draws, for some image.
 
-    Parameters
-    ----------
-    probs : Tensor, shape (images, classes)
-        Averages over draws.
-
-    Returns
-    -------
-    list of int
+    At most four, in order, from probabilities (images, classes).
     """
     peak = probs.amax(0)
     ranked = [c for c in peak.argsort(descending=True).tolist() if peak[c] > _LIKELY]
@@ -342,7 +323,8 @@ class Mnist(Experiment[int, Number]):
             anticlockwise, and the first network.""")
         yield table(_turning_rows(numbers))
         yield "Classes by all steps and networks:"
-        yield table(_sequences(numbers))
+        head = ("step", "network", "classes", "as in the paper")
+        yield markdown_table(head, _sequences(numbers))
         yield bullets(_turning_verdicts(numbers))
         yield "All test images of a 1, turned (averages; - is clockwise):"
         yield table(_ones_row(numbers, case) for case in numbers.cases("all ones"))
