@@ -8,6 +8,7 @@ from caveat.papers.page import (
     bullets,
     claim,
     flow,
+    holds,
     markdown_table,
     table,
     verdict,
@@ -31,6 +32,7 @@ def test_the_rest_of_the_page_may_say_what_was_found():
 
 def test_verdicts():
     assert (verdict(1 > 0), verdict(0 > 1)) == ("**holds**", "**does not hold**")
+    assert (holds(1 > 0), holds(0 > 1)) == ("holds", "does not hold")
 
 
 def test_text_flows_and_lists_do_not():

@@ -93,6 +93,8 @@ _WHERE = {
     "co2": "series.co2:CO2",
     "solar": "series.solar:Solar",
     "softmax": "softmax:Softmax",
+    "mnist": "mnist.experiment:Mnist",
+    "convnet": "convnet.experiment:ConvNet",
     "shrinkage": "shrinkage:Shrinkage",
     "misspecification": "misspecification.experiment:Misspecification",
     "sequence": "sequence.experiment:MaskPerSequence",
