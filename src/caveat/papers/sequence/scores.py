@@ -1,5 +1,6 @@
 """Error and log-likelihood of draws: of ratings, and of sentiments."""
 
+import copy
 from typing import NamedTuple
 
 import torch
@@ -24,11 +25,8 @@ class Score(NamedTuple):
 @torch.no_grad()
 def point_draws(reader: Reader, part: Part) -> Tensor:
     """Outputs without masks, as a single draw (1, rows, outputs)."""
-    mode = reader.training
-    reader.eval()
-    outputs = torch.cat([reader(words) for words in part.words])
-    reader.train(mode)
-    return outputs.unsqueeze(0)
+    still = copy.deepcopy(reader).eval()
+    return torch.cat([still(words) for words in part.words]).unsqueeze(0)
 
 
 def mc_draws(mc: MCDropout, part: Part, n_draws: int) -> Tensor:

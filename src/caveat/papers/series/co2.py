@@ -215,11 +215,7 @@ class CO2(Series):
 
     @property
     def nets(self) -> tuple[Net, ...]:
-        size = {
-            "batch_size": 200,
-            "n_steps": self.effort.n_steps,
-            "width": self.effort.width,
-        }
+        size = self.effort.size | {"batch_size": 200}
         return (
             Net(RELU_5, "relu", 4, 0.1, 1e-2, 1e-6, **size),
             Net(TANH_LOW, "tanh", 4, 0.1, 5e-3, 5e-7, **size),

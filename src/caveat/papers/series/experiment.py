@@ -29,6 +29,11 @@ class Effort:
     every: int  # predict at every so many observations; more would only take longer
     n_restarts: int  # of the search for hyper-parameters of a Gaussian process
 
+    @property
+    def size(self) -> dict[str, int]:
+        """That of the nets."""
+        return {"n_steps": self.n_steps, "width": self.width}
+
 
 QUICK = Effort(width=48, n_steps=60, n_draws=50, every=8, n_restarts=0)
 

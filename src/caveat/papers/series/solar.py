@@ -45,11 +45,7 @@ class Solar(Series):
 
     @property
     def nets(self) -> tuple[Net, ...]:
-        size = {
-            "batch_size": 275,
-            "n_steps": self.effort.n_steps,
-            "width": self.effort.width,
-        }
+        size = self.effort.size | {"batch_size": 275}
         return (
             Net(RELU_5, "relu", 4, 0.1, 5e-2, 5e-6, **size),
             Net(TANH_5, "tanh", 4, 0.1, 5e-3, 5e-7, **size),
