@@ -50,17 +50,18 @@ class Numbers:
     """Numbers to be looked up."""
 
     def __init__(self, numbers: Sequence[Number]) -> None:
-        self._all = numbers
         self.seeds = sorted({number.seed for number in numbers})
+        self._values: dict[tuple[str, str, str], list[float]] = {}
+        for n in numbers:
+            self._values.setdefault((n.part, n.case, n.name), []).append(n.value)
 
     def cases(self, part: str) -> list[str]:
         """The rows of a table, in order."""
-        return list(dict.fromkeys(n.case for n in self._all if n.part == part))
+        return list(dict.fromkeys(case for p, case, _ in self._values if p == part))
 
     def values(self, part: str, case: str, name: str) -> list[float]:
         """One value per network."""
-        wanted = (part, case, name)
-        return [n.value for n in self._all if (n.part, n.case, n.name) == wanted]
+        return self._values[part, case, name]
 
     def mean(self, part: str, case: str, name: str) -> float:
         """The average over networks."""
