@@ -8,10 +8,8 @@ import pytest
 from caveat.papers.catalogue import REPRODUCTIONS
 from caveat.papers.experiment import Experiment
 
-PORTED = [each for each in REPRODUCTIONS if ":" in each.where]
 
-
-@pytest.mark.parametrize("each", PORTED, ids=lambda each: each.name)
+@pytest.mark.parametrize("each", REPRODUCTIONS, ids=lambda each: each.name)
 def test_every_entry_leads_to_an_experiment(each):
     experiment = each.experiment(Path("somewhere"), quick=True)
     assert isinstance(experiment, Experiment)

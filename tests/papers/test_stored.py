@@ -17,7 +17,6 @@ STORED = [
     pytest.param(each, options, id=" ".join([each.name, *options.values()]))
     for each in REPRODUCTIONS
     for options in OPTIONS.get(each.name, [{}])
-    if ":" in each.where
 ]
 NUMBERS_ONLY = [f"table1 {p['protocol']}" for p in OPTIONS["table1"]]
 

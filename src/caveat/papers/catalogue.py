@@ -1,6 +1,5 @@
 """What ``caveat reproduce`` offers: an entry for each figure or table of the papers."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
@@ -44,10 +43,6 @@ class Reproduction:
         self, folder: Path, *, quick: bool, n_workers: int | None, **options: Any
     ) -> str:
         """Run it, write its files, and return its page."""
-        if ":" not in self.where:
-            module = import_module(f"caveat.papers.{self.where}")
-            run: Callable[..., str] = getattr(module, f"reproduce_{self.name}")
-            return run(folder, quick=quick, n_workers=n_workers, **options)
         from caveat.papers.runner import reproduce  # here: it brings matplotlib
 
         experiment = self.experiment(folder, quick=quick, **options)
@@ -95,16 +90,16 @@ _WHERE = {
     "softmax": "softmax:Softmax",
     "mnist": "mnist.experiment:Mnist",
     "convnet": "convnet.experiment:ConvNet",
-    "shrinkage": "shrinkage:Shrinkage",
-    "misspecification": "misspecification.experiment:Misspecification",
     "sequence": "sequence.experiment:MaskPerSequence",
     "ensemble": "ensemble.experiment:Ensembles",
     "rl": "rl.experiment:ThompsonSampling",
+    "shrinkage": "shrinkage:Shrinkage",
+    "misspecification": "misspecification.experiment:Misspecification",
     "reviews": "reviews.experiment:AmazonReviews",
 }
 _OPTIONS = {"table1": _TABLE1}
 
 REPRODUCTIONS = tuple(
-    Reproduction(name, _WHERE.get(name, name), summary, _OPTIONS.get(name, ()))
+    Reproduction(name, _WHERE[name], summary, _OPTIONS.get(name, ()))
     for name, summary in _ALL.items()
 )

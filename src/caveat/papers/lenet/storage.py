@@ -1,9 +1,7 @@
 """Trained networks on disk, so that no reproduction trains what another one has."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,9 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from caveat._progress import ProgressBar
 from caveat.papers.lenet.images import Images, load_images
-from caveat.papers.workers import spread
 
 
 class Job(Protocol):
@@ -47,35 +43,6 @@ class Store:
             self.save(job, job.train(load_images()))
         return self.load(job)
 
-    def complete(
-        self,
-        jobs: Sequence[Job],
-        *,
-        n_workers: int | None = None,
-        progress: bool | None = None,
-    ) -> int:
-        """Train the networks that are not here yet; each is written as it is done.
-
-        Parameters
-        ----------
-        jobs : sequence of Job
-            Networks that are wanted.
-        n_workers : int, optional
-            Processes, by default one per core.
-        progress : bool or None
-            Show a progress bar; None shows it on a terminal.
-
-        Returns
-        -------
-        int
-            How many were trained.
-        """
-        missing = [job for job in jobs if not self.has(job)]
-        with ProgressBar("Networks trained", len(missing), progress) as bar:
-            for _ in spread(partial(_train_into, self), missing, n_workers):
-                bar.advance()
-        return len(missing)
-
     def has(self, job: Job) -> bool:
         """Whether the network is here, whole and with these settings."""
         try:
@@ -102,7 +69,3 @@ class Store:
     def _metadata(self, job: Job) -> dict[str, str]:
         settings = {**job.settings, "data": self.data}
         return {"settings": json.dumps(settings, sort_keys=True)}
-
-
-def _train_into(store: Store, job: Job) -> None:
-    store.save(job, job.train(load_images()))
