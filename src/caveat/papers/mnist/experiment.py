@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from caveat.papers.experiment import Experiment
-from caveat.papers.lenet import SOLVER, NetJob, Store, images_of, load_images
+from caveat.papers.lenet import SOLVER, NetJob, NetStore, images_of, load_images
 from caveat.papers.mnist.measures import (
     DIGIT,
     SHARES,
     SHOWN,
     STEPS,
+    DrawnLogits,
     Number,
-    Pass,
     Subject,
     angles,
     passes,
@@ -295,7 +295,7 @@ class Mnist(Experiment[int, Number]):
 
     def run(self, job: int) -> list[Number]:
         images = load_images()
-        store = Store(self.folder / "lenet", images.name)
+        store = NetStore(self.folder / "lenet", images.name)
         net = store.get(NetJob("end", self.n_steps, job))
         if job == 0:
             write_records(self.rotation, list(passes(net, images, self.n_draws)))
@@ -303,7 +303,7 @@ class Mnist(Experiment[int, Number]):
         return [Number(job, *row) for row in subject.measure()]
 
     def page(self, records: Sequence[Number]) -> Iterator[Part]:
-        numbers, stored = Numbers(records), read_records(self.rotation, Pass)
+        numbers, stored = Numbers(records), read_records(self.rotation, DrawnLogits)
         images = images_of({one.data for one in stored})
         yield Claim(_WORDS, end=_OTHER_WORDS)
         yield flow(f"""{images.name}, {len(images.train):,} images to train on. The
@@ -343,7 +343,7 @@ class Mnist(Experiment[int, Number]):
         """As figure 4, and below it errors caught and images that are no digits."""
         figure = Figure(figsize=(WIDTH, 7.4), dpi=200, layout="constrained")
         axes = figure.subplot_mosaic(_LAYOUT, height_ratios=_HEIGHTS)
-        numbers, stored = Numbers(records), read_records(self.rotation, Pass)
+        numbers, stored = Numbers(records), read_records(self.rotation, DrawnLogits)
         flat = [[float(v) for v in one.logits.split()] for one in stored]
         logits = torch.tensor(flat).double().unflatten(0, (-1, len(angles(SHOWN))))
         probs = logits.softmax(-1)
