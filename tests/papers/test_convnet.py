@@ -11,14 +11,14 @@ from torch import nn
 from caveat.cli import main
 from caveat.papers.convnet.curves import (
     STANDARD,
+    CurvePoint,
     Growth,
-    Point,
     curve,
     feature_growth,
 )
 from caveat.papers.convnet.experiment import (
     ConvNet,
-    Gap,
+    Difference,
     between,
     gain,
     mean_of,
@@ -31,7 +31,7 @@ from caveat.papers.records import read_records
 from caveat.papers.runner import complete
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "convnet.csv"
-POINT = Point("end", 10, 0, STANDARD, 1, 1000, 0.02, 0.0, -0.1, 0.01, 0.0, 0.0)
+POINT = CurvePoint("end", 10, 0, STANDARD, 1, 1000, 0.02, 0.0, -0.1, 0.01, 0.0, 0.0)
 
 
 def test_pooling_grows_by_the_expected_maximum():
@@ -78,7 +78,11 @@ def test_a_gap_between_networks_has_the_error_of_both():
 
 @pytest.mark.parametrize(
     ("gap", "sure", "none"),
-    [(Gap(0.3, 0.1), True, False), (Gap(0.1, 0.1), False, True), (Gap(-1, 0.1), 0, 0)],
+    [
+        (Difference(0.3, 0.1), True, False),
+        (Difference(0.1, 0.1), False, True),
+        (Difference(-1, 0.1), 0, 0),
+    ],
 )
 def test_a_gap_is_sure_beyond_two_standard_errors(gap, sure, none):
     assert (gap.is_sure, gap.is_none) == (sure, none)
@@ -93,7 +97,7 @@ def test_command_line_without_data(tmp_path, capsys, no_data):
     page = capsys.readouterr().out
     assert "digits, 1,347 images to train on, 300 to test on" in page
     assert (tmp_path / "convnet_quick.png").stat().st_size > 10_000
-    stored = read_records(tmp_path / "convnet_quick.csv", Point)
+    stored = read_records(tmp_path / "convnet_quick.csv", CurvePoint)
     assert [p.n_draws for p in stored if p.dropout == "none"] == [STANDARD]
     assert sizes(stored, "everywhere") == sizes(stored, "end") == [1, 2, 5, 10]
     assert {p.dropout for p in stored} == set(DROPOUT)
@@ -110,7 +114,7 @@ def test_command_line_without_data(tmp_path, capsys, no_data):
 def stored():
     if not RESULTS.exists():
         pytest.skip(f"{RESULTS.name} is absent: run caveat reproduce convnet")
-    return read_records(RESULTS, Point)
+    return read_records(RESULTS, CurvePoint)
 
 
 def test_stored_dropout_everywhere_needs_averages(stored):

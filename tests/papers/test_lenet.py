@@ -15,9 +15,9 @@ from caveat.papers.lenet import (
     SOLVER,
     Images,
     Labelled,
+    LabelScore,
     NetJob,
-    Score,
-    Store,
+    NetStore,
     as_input,
     drawn_logits,
     grouped,
@@ -157,7 +157,7 @@ class Counted:
 
 
 def test_a_store_trains_what_it_lacks(tmp_path, no_data):
-    store = Store(tmp_path / "nets", "digits")
+    store = NetStore(tmp_path / "nets", "digits")
     for seed in (1, 2, 3):
         store.get(Counted(seed))
     assert store.load(Counted(2))[1].weight.unique().tolist() == [2.0]
@@ -169,14 +169,14 @@ def test_a_store_trains_what_it_lacks(tmp_path, no_data):
 
 
 def test_a_store_trains_once_what_it_is_asked_for(tmp_path, no_data, monkeypatch):
-    store = Store(tmp_path / "nets", "digits")
+    store = NetStore(tmp_path / "nets", "digits")
     assert store.get(Counted(2))[1].weight.unique().tolist() == [2.0]
     monkeypatch.setattr(Counted, "train", None)
     assert store.get(Counted(2))[1].weight.unique().tolist() == [2.0]
 
 
 def test_a_stored_lenet_is_the_one_that_was_trained(tmp_path, few):
-    job, store = NetJob("everywhere", 2, 0), Store(tmp_path, "digits")
+    job, store = NetJob("everywhere", 2, 0), NetStore(tmp_path, "digits")
     net = job.train(few)
     store.save(job, net)
     assert store.has(job) and not store.has(replace(job, seed=1))
@@ -192,7 +192,7 @@ def test_groups_and_scores_are_averages():
     assert len(found) == 2
     expected = log_probs[3:6].exp().mean(0)
     torch.testing.assert_close(found[1].exp(), expected)
-    score = Score.of(found[1], label)
+    score = LabelScore.of(found[1], label)
     own = np.log(expected.numpy()[np.arange(20), label.numpy()])
     assert score.log_likelihood == pytest.approx(own.mean())
     assert score.log_likelihood_se == pytest.approx(own.std(ddof=1) / np.sqrt(20))

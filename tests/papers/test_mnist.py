@@ -24,8 +24,8 @@ from caveat.papers.mnist.measures import (
     SHOWN,
     STEPS,
     STRANGE,
+    DrawnLogits,
     Number,
-    Pass,
     angles,
     rotations,
     turned,
@@ -98,7 +98,7 @@ def test_at_most_four_likely_classes_are_shown():
 
 def drawn_probs(path):
     """Of all passes in a file; shape (draws, images, classes)."""
-    stored = read_records(path, Pass)
+    stored = read_records(path, DrawnLogits)
     logits = [[float(v) for v in one.logits.split()] for one in stored]
     assert [one.angle for one in stored[:12]] == angles(SHOWN)
     return torch.tensor(logits).double().unflatten(0, (-1, 12)).softmax(-1)

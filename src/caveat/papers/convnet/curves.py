@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from caveat.papers.lenet import (
     Labelled,
+    LabelScore,
     NetJob,
-    Score,
     as_input,
     drawn_logits,
     grouped,
@@ -24,7 +24,7 @@ _N_DRAWS = 20
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """A network asked with some number of passes."""
 
     dropout: str
@@ -53,7 +53,7 @@ class Growth:
 
 def curve(
     net: nn.Sequential, job: NetJob, test: Labelled, sizes: Sequence[int]
-) -> Iterator[Point]:
+) -> Iterator[CurvePoint]:
     """The points of one network: the standard pass, then some numbers of draws."""
     standard = standard_log_probs(net, test.image)
     yield _point(job, STANDARD, [standard], standard, test.label)
@@ -66,12 +66,12 @@ def curve(
 
 def _point(
     job: NetJob, size: int, groups: list[Tensor], standard: Tensor, label: Tensor
-) -> Point:
-    scores = [Score.of(group, label) for group in groups]
+) -> CurvePoint:
+    scores = [LabelScore.of(group, label) for group in groups]
     errors = [score.error for score in scores]
     was_right = standard.argmax(-1) == label
     right = torch.stack([group.argmax(-1) == label for group in groups])
-    return Point(
+    return CurvePoint(
         *(job.dropout, job.n_steps, job.seed, size, len(groups), len(label)),
         float(np.mean(errors)),
         float(np.std(errors, ddof=1)) if errors[1:] else 0.0,

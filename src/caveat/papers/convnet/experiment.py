@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from caveat.papers.convnet.curves import (
     N_GROWN,
     STANDARD,
+    CurvePoint,
     Growth,
-    Point,
     curve,
     feature_growth,
 )
@@ -24,7 +24,7 @@ from caveat.papers.lenet import (
     SOLVER,
     Labelled,
     NetJob,
-    Store,
+    NetStore,
     images_of,
     load_images,
 )
@@ -40,7 +40,7 @@ _WORDS = flow("""The application of dropout after every weight layer is not used
 
 
 @dataclass(frozen=True)
-class Gap:
+class Difference:
     """A difference and its standard error."""
 
     value: float
@@ -65,30 +65,30 @@ class Gap:
         return f"{100 * self.value:+.3f} ± {100 * self.error:.3f} points"
 
 
-def sizes(points: Sequence[Point], where: str) -> list[int]:
+def sizes(points: Sequence[CurvePoint], where: str) -> list[int]:
     """The numbers of draws of networks with dropout there."""
     return sorted({p.n_draws for p in points if p.dropout == where} - {STANDARD})
 
 
-def select(points: Sequence[Point], where: str, n_draws: int) -> list[Point]:
+def select(points: Sequence[CurvePoint], where: str, n_draws: int) -> list[CurvePoint]:
     """One point per network."""
     return [p for p in points if (p.dropout, p.n_draws) == (where, n_draws)]
 
 
-def mean_of(points: Sequence[Point], where: str, n_draws: int, name: str) -> float:
+def mean_of(points: Sequence[CurvePoint], where: str, n_draws: int, name: str) -> float:
     """The average over networks."""
     return float(np.mean([getattr(p, name) for p in select(points, where, n_draws)]))
 
 
-def gain(points: Sequence[Point], where: str) -> Gap:
+def gain(points: Sequence[CurvePoint], where: str) -> Difference:
     """Error of the standard pass less that of the most draws, paired by image."""
     own = select(points, where, sizes(points, where)[-1])
     images = sum(p.n_images for p in own)
     mended, broken = (sum(getattr(p, k) for p in own) for k in ("mended", "broken"))
-    return Gap((mended - broken) / images, math.sqrt(mended + broken) / images)
+    return Difference((mended - broken) / images, math.sqrt(mended + broken) / images)
 
 
-def between(first: Sequence[Point], second: Sequence[Point]) -> Gap:
+def between(first: Sequence[CurvePoint], second: Sequence[CurvePoint]) -> Difference:
     """Error of the first less that of the second, for different networks.
 
     The standard error is that of independent test images for each network. It leaves
@@ -100,10 +100,10 @@ def between(first: Sequence[Point], second: Sequence[Point]) -> Gap:
         for own in (first, second)
         for p in own
     )
-    return Gap(float(mean), math.sqrt(variance))
+    return Difference(float(mean), math.sqrt(variance))
 
 
-def _row(points: Sequence[Point], where: str, n_draws: int) -> dict[str, str]:
+def _row(points: Sequence[CurvePoint], where: str, n_draws: int) -> dict[str, str]:
     likelihood = mean_of(points, where, n_draws, "log_likelihood")
     return {
         "dropout": where,
@@ -114,12 +114,12 @@ def _row(points: Sequence[Point], where: str, n_draws: int) -> dict[str, str]:
     }
 
 
-def _error(point: Point) -> str:
+def _error(point: CurvePoint) -> str:
     shown = f"{100 * point.error:.2f}"
     return f"{shown} ± {100 * point.error_sd:.2f}" if point.n_groups > 1 else shown
 
 
-def _claims(points: Sequence[Point]) -> Iterator[str]:
+def _claims(points: Sequence[CurvePoint]) -> Iterator[str]:
     most = sizes(points, "everywhere")[-1]
     worse = between(*(select(points, w, STANDARD) for w in ("everywhere", "end")))
     yield f"""Standard dropout everywhere is inferior to standard dropout at the end:
@@ -140,14 +140,14 @@ def _claims(points: Sequence[Point]) -> Iterator[str]:
     yield f"Log-likelihood from averaged weights to T = {most}: {changes}."
 
 
-def _likelihoods(points: Sequence[Point], where: str, most: int) -> str:
+def _likelihoods(points: Sequence[CurvePoint], where: str, most: int) -> str:
     before, after = (
         mean_of(points, where, n, "log_likelihood") for n in (STANDARD, most)
     )
     return f"{where} {before:.4f} to {after:.4f}"
 
 
-def _break_even(points: Sequence[Point], where: str) -> str:
+def _break_even(points: Sequence[CurvePoint], where: str) -> str:
     level = mean_of(points, where, STANDARD, "error")
     tried = sizes(points, where)
     better = (n for n in tried if mean_of(points, where, n, "error") < level)
@@ -167,7 +167,7 @@ def _why(growth: Sequence[Growth]) -> str:
         images). Averaged weights are right only where all behind a mask is linear.""")
 
 
-def _panel(axes: Axes, points: Sequence[Point], where: str, name: str) -> None:
+def _panel(axes: Axes, points: Sequence[CurvePoint], where: str, name: str) -> None:
     scale = 100.0 if name == "error" else 1.0
     grid = sizes(points, where)
     each = np.array(
@@ -189,7 +189,7 @@ Key = tuple[str, int, int, int, int]  # dropout, steps, seed, draws, images
 
 
 @dataclass(frozen=True)
-class ConvNet(Experiment[NetJob, Point]):
+class ConvNet(Experiment[NetJob, CurvePoint]):
     """Three places of dropout, two seeds; a job is a network.
 
     Those with dropout everywhere also leave ``convnet_growth_SEED.csv``.
@@ -199,7 +199,7 @@ class ConvNet(Experiment[NetJob, Point]):
     title = (
         "LeNet with dropout nowhere, at the end, everywhere (paper 000, section 4.2)"
     )
-    record = Point
+    record = CurvePoint
 
     @property
     def test(self) -> Labelled:
@@ -216,11 +216,11 @@ class ConvNet(Experiment[NetJob, Point]):
         path = self.path("csv")
         return path.with_stem(f"{path.stem}_growth_{seed}")
 
-    def jobs(self, records: Sequence[Point]) -> list[NetJob]:
+    def jobs(self, records: Sequence[CurvePoint]) -> list[NetJob]:
         n_steps, seeds = (60, range(1)) if self.quick else (10_000, range(2))
         return [NetJob(w, n_steps, seed) for seed, w in product(seeds, DROPOUT)]
 
-    def key(self, record: Point) -> Key:
+    def key(self, record: CurvePoint) -> Key:
         net = record.dropout, record.n_steps, record.seed
         return *net, record.n_draws, record.n_images
 
@@ -232,16 +232,16 @@ class ConvNet(Experiment[NetJob, Point]):
         has_growth = job.dropout != "everywhere" or self.growth(job.seed).exists()
         return has_growth and super().is_done(job, known)
 
-    def run(self, job: NetJob) -> list[Point]:
+    def run(self, job: NetJob) -> list[CurvePoint]:
         images = load_images()
-        net = Store(self.folder / "lenet", images.name).get(job)
+        net = NetStore(self.folder / "lenet", images.name).get(job)
         if job.dropout == "everywhere":
             ratios = enumerate(feature_growth(net, images.test), start=1)
             growth = [Growth(images.name, job.seed, *ratio) for ratio in ratios]
             write_records(self.growth(job.seed), growth)
         return list(curve(net, job, self.test, self.sizes(job)))
 
-    def page(self, records: Sequence[Point]) -> Iterator[Part]:
+    def page(self, records: Sequence[CurvePoint]) -> Iterator[Part]:
         seeds = sorted({p.seed for p in records})
         growth = [g for s in seeds for g in read_records(self.growth(s), Growth)]
         images, first = images_of({g.data for g in growth}), records[0]
@@ -270,7 +270,7 @@ class ConvNet(Experiment[NetJob, Point]):
         yield "## Why"
         yield _why(growth)
 
-    def figure(self, records: Sequence[Point]) -> Figure:
+    def figure(self, records: Sequence[CurvePoint]) -> Figure:
         """Test error and log-likelihood against the number of passes."""
         figure, grid = panels(2, 2, height=4.2, sharex=True, sharey="row")
         for column, where in zip(grid.T, DROPOUT[1:], strict=True):

@@ -12,8 +12,8 @@ from torch import Tensor
 from caveat.papers.ensemble.networks import Kind, Perceptron
 from caveat.papers.lenet import (
     Images,
-    Score,
-    Store,
+    LabelScore,
+    NetStore,
     drawn_logits,
     grouped,
     standard_log_probs,
@@ -104,7 +104,7 @@ def best(kinds: Sequence[Kind], validation: Sequence[Result]) -> Kind:
     return max(kinds, key=lambda kind: scores[str(kind)])
 
 
-def run_job(job: Job, store: Store, images: Images, effort: Effort) -> list[Result]:
+def run_job(job: Job, store: NetStore, images: Images, effort: Effort) -> list[Result]:
     """Train and score the networks of a job, in all its ways to predict."""
     held_out, test = images.train.last(effort.n_held_out), images.test
     data = held_out if job.part == "validation" else test.first(effort.n_images)
@@ -113,7 +113,7 @@ def run_job(job: Job, store: Store, images: Images, effort: Effort) -> list[Resu
     found = []
     for method, n_passes in job.ways(effort):
         groups = answers.draws(n_passes) if method == MC else answers.members(n_passes)
-        scores = [Score.of(group, data.label) for group in groups]
+        scores = [LabelScore.of(group, data.label) for group in groups]
         n_nets = 1 if method == MC else n_passes
         found.append(
             Result(
@@ -131,7 +131,7 @@ class _Answers:
     """Log probabilities (images, classes) by the networks of a job."""
 
     def __init__(
-        self, store: Store, nets: Sequence[Perceptron], image: Tensor, n_draws: int
+        self, store: NetStore, nets: Sequence[Perceptron], image: Tensor, n_draws: int
     ) -> None:
         self._image, self._n_draws, self._seed = image, n_draws, nets[0].seed
         self._nets = [store.get(net) for net in nets]

@@ -27,7 +27,7 @@ from caveat.papers.ensemble.comparison import (
 )
 from caveat.papers.ensemble.networks import BATCH_SIZE, HIDDEN, LEARNING_RATE
 from caveat.papers.experiment import Experiment
-from caveat.papers.lenet import Images, Store, load_images
+from caveat.papers.lenet import Images, NetStore, load_images
 from caveat.papers.page import Part, bullets, claim, flow, holds, table
 from caveat.papers.style import ink, legend_below, line, name_axes, panels
 
@@ -259,7 +259,7 @@ class Ensembles(Experiment[Job, Result]):
         return [(job.part, job.replicate, m, str(job.kind), n) for m, n in ways]
 
     def run(self, job: Job) -> list[Result]:
-        store = Store(self.folder / "lenet", self.images.name)
+        store = NetStore(self.folder / "lenet", self.images.name)
         return run_job(job, store, self.images, self.effort)
 
     def page(self, records: Sequence[Result]) -> Iterator[Part]:

@@ -31,7 +31,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Perceptron:
-    """A perceptron to be trained: a job of ``caveat.papers.lenet.Store``."""
+    """A perceptron to be trained: a job of ``caveat.papers.lenet.NetStore``."""
 
     kind: Kind
     epochs: int

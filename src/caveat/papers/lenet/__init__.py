@@ -9,12 +9,12 @@ from caveat.papers.lenet.images import (
 )
 from caveat.papers.lenet.network import DROPOUT, make_lenet
 from caveat.papers.lenet.predictions import (
-    Score,
+    LabelScore,
     drawn_logits,
     grouped,
     standard_log_probs,
 )
-from caveat.papers.lenet.storage import Store
+from caveat.papers.lenet.storage import NetStore
 from caveat.papers.lenet.training import SOLVER, NetJob
 
 __all__ = [
@@ -23,8 +23,8 @@ __all__ = [
     "Images",
     "Labelled",
     "NetJob",
-    "Score",
-    "Store",
+    "LabelScore",
+    "NetStore",
     "as_input",
     "drawn_logits",
     "grouped",

@@ -41,7 +41,7 @@ def grouped(log_probs: Tensor, size: int) -> Iterator[Tensor]:
 
 
 @dataclass(frozen=True)
-class Score:
+class LabelScore:
     """How good some log probabilities are."""
 
     error: float  # share of images with a wrong label
@@ -49,7 +49,7 @@ class Score:
     log_likelihood_se: float  # its standard error over images
 
     @classmethod
-    def of(cls, log_probs: Tensor, label: Tensor) -> "Score":
+    def of(cls, log_probs: Tensor, label: Tensor) -> "LabelScore":
         """Of log probabilities (images, classes)."""
         error = (log_probs.argmax(-1) != label).double().mean()
         own = log_probs.gather(-1, label[:, None]).double()

@@ -12,7 +12,7 @@ from torch import nn
 from caveat.papers.lenet.images import Images, load_images
 
 
-class Job(Protocol):
+class Trainable(Protocol):
     """A network to be trained; untrained or trained, it is in evaluation mode."""
 
     @property
@@ -27,23 +27,23 @@ class Job(Protocol):
 
 
 @dataclass(frozen=True)
-class Store:
+class NetStore:
     """A folder of networks trained on one data set."""
 
     folder: Path  # made when the first network is written
     data: str  # the name of the images
 
-    def path(self, job: Job) -> Path:
+    def path(self, job: Trainable) -> Path:
         """The file of a network."""
         return self.folder / f"{self.data.lower()}_{job.name}.safetensors"
 
-    def get(self, job: Job) -> nn.Sequential:
+    def get(self, job: Trainable) -> nn.Sequential:
         """The network, in evaluation mode; it is trained if it is not here yet."""
         if not self.has(job):
             self.save(job, job.train(load_images()))
         return self.load(job)
 
-    def has(self, job: Job) -> bool:
+    def has(self, job: Trainable) -> bool:
         """Whether the network is here, whole and with these settings."""
         try:
             with safe_open(self.path(job), framework="pt") as file:
@@ -51,14 +51,14 @@ class Store:
         except (FileNotFoundError, SafetensorError):
             return False
 
-    def load(self, job: Job) -> nn.Sequential:
+    def load(self, job: Trainable) -> nn.Sequential:
         """A network that is here, in evaluation mode."""
         net = job.build()
         with safe_open(self.path(job), framework="pt") as file:
             net.load_state_dict({name: file.get_tensor(name) for name in file.keys()})
         return net
 
-    def save(self, job: Job, net: nn.Sequential) -> None:
+    def save(self, job: Trainable, net: nn.Sequential) -> None:
         """Write a network; its file is whole at any time."""
         self.folder.mkdir(parents=True, exist_ok=True)
         state = {name: value.contiguous() for name, value in net.state_dict().items()}
@@ -66,6 +66,6 @@ class Store:
         save_file(state, draft, metadata=self._metadata(job))
         draft.replace(self.path(job))
 
-    def _metadata(self, job: Job) -> dict[str, str]:
+    def _metadata(self, job: Trainable) -> dict[str, str]:
         settings = {**job.settings, "data": self.data}
         return {"settings": json.dumps(settings, sort_keys=True)}

@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from caveat.papers.experiment import Experiment
-from caveat.papers.lenet import SOLVER, NetJob, Store, images_of, load_images
+from caveat.papers.lenet import SOLVER, NetJob, NetStore, images_of, load_images
 from caveat.papers.mnist.measures import (
     DIGIT,
     SHARES,
     SHOWN,
     STEPS,
+    DrawnLogits,
     Number,
-    Pass,
     Subject,
     angles,
     passes,
@@ -50,17 +50,18 @@ class Numbers:
     """Numbers to be looked up."""
 
     def __init__(self, numbers: Sequence[Number]) -> None:
-        self._all = numbers
         self.seeds = sorted({number.seed for number in numbers})
+        self._values: dict[tuple[str, str, str], list[float]] = {}
+        for n in numbers:
+            self._values.setdefault((n.part, n.case, n.name), []).append(n.value)
 
     def cases(self, part: str) -> list[str]:
         """The rows of a table, in order."""
-        return list(dict.fromkeys(n.case for n in self._all if n.part == part))
+        return list(dict.fromkeys(case for p, case, _ in self._values if p == part))
 
     def values(self, part: str, case: str, name: str) -> list[float]:
         """One value per network."""
-        wanted = (part, case, name)
-        return [n.value for n in self._all if (n.part, n.case, n.name) == wanted]
+        return self._values[part, case, name]
 
     def mean(self, part: str, case: str, name: str) -> float:
         """The average over networks."""
@@ -294,7 +295,7 @@ class Mnist(Experiment[int, Number]):
 
     def run(self, job: int) -> list[Number]:
         images = load_images()
-        store = Store(self.folder / "lenet", images.name)
+        store = NetStore(self.folder / "lenet", images.name)
         net = store.get(NetJob("end", self.n_steps, job))
         if job == 0:
             write_records(self.rotation, list(passes(net, images, self.n_draws)))
@@ -302,7 +303,7 @@ class Mnist(Experiment[int, Number]):
         return [Number(job, *row) for row in subject.measure()]
 
     def page(self, records: Sequence[Number]) -> Iterator[Part]:
-        numbers, stored = Numbers(records), read_records(self.rotation, Pass)
+        numbers, stored = Numbers(records), read_records(self.rotation, DrawnLogits)
         images = images_of({one.data for one in stored})
         yield Claim(_WORDS, end=_OTHER_WORDS)
         yield flow(f"""{images.name}, {len(images.train):,} images to train on. The
@@ -342,7 +343,7 @@ class Mnist(Experiment[int, Number]):
         """As figure 4, and below it errors caught and images that are no digits."""
         figure = Figure(figsize=(WIDTH, 7.4), dpi=200, layout="constrained")
         axes = figure.subplot_mosaic(_LAYOUT, height_ratios=_HEIGHTS)
-        numbers, stored = Numbers(records), read_records(self.rotation, Pass)
+        numbers, stored = Numbers(records), read_records(self.rotation, DrawnLogits)
         flat = [[float(v) for v in one.logits.split()] for one in stored]
         logits = torch.tensor(flat).double().unflatten(0, (-1, len(angles(SHOWN))))
         probs = logits.softmax(-1)

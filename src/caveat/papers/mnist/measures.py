@@ -38,7 +38,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Pass:
+class DrawnLogits:
     """One pass for one of the images that are shown."""
 
     data: str  # name of the images
@@ -73,12 +73,14 @@ def rotations(image: Tensor, step: int) -> Tensor:
     return torch.cat([turned(image[None], angle) for angle in angles(step)])
 
 
-def passes(net: nn.Sequential, images: Images, n_draws: int) -> Iterator[Pass]:
+def passes(net: nn.Sequential, images: Images, n_draws: int) -> Iterator[DrawnLogits]:
     """Draw by draw, the logits of the images that are shown."""
     shown = rotations(typical(images), SHOWN)
     for draw, one in enumerate(drawn_logits(net, shown, n_draws=n_draws).tolist()):
         for angle, logits in zip(angles(SHOWN), one, strict=True):
-            yield Pass(images.name, draw, angle, " ".join(f"{v:.6g}" for v in logits))
+            yield DrawnLogits(
+                images.name, draw, angle, " ".join(f"{v:.6g}" for v in logits)
+            )
 
 
 @dataclass(frozen=True, eq=False)
