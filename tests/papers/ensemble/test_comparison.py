@@ -14,8 +14,8 @@ from caveat.papers.ensemble.comparison import (
     N_MEMBERS,
     PLAIN,
     SHORT,
-    Effort,
-    Job,
+    EnsembleEffort,
+    EnsembleJob,
     Result,
     best,
     run_job,
@@ -24,14 +24,14 @@ from caveat.papers.ensemble.comparison import (
 from caveat.papers.ensemble.experiment import (
     FULL,
 )
-from caveat.papers.lenet import Store, drawn_logits, standard_log_probs
+from caveat.papers.lenet import NetStore, drawn_logits, standard_log_probs
 from caveat.papers.lenet.images import small_digits
 
 
 def a_replicate(number):
     """The networks of MC dropout and of both ensembles."""
     methods = {MC: DROPOUT[0], LONG: PLAIN[0], SHORT: PLAIN[0]}
-    jobs = [Job("test", number, *method) for method in methods.items()]
+    jobs = [EnsembleJob("test", number, *method) for method in methods.items()]
     return [job.nets(small_digits(), FULL) for job in jobs]
 
 
@@ -61,15 +61,15 @@ def test_the_best_kind_is_that_of_the_largest_likelihood():
 
 
 def test_answers_are_those_of_draws_and_of_all_sets_of_members(tmp_path, no_data):
-    effort = Effort(5, 1, (1, 2), 40, 100, 50)
-    store, images = Store(tmp_path, "digits"), small_digits()
+    effort = EnsembleEffort(5, 1, (1, 2), 40, 100, 50)
+    store, images = NetStore(tmp_path, "digits"), small_digits()
     test = images.test.first(40)
 
     def scores(log_probs):
         wrong = (log_probs.argmax(-1) != test.label).double().mean()
         return float(wrong), float(log_probs.gather(-1, test.label[:, None]).mean())
 
-    job = Job("test", 0, SHORT, PLAIN[0])
+    job = EnsembleJob("test", 0, SHORT, PLAIN[0])
     nets = [store.get(net) for net in job.nets(images, effort)]
     probs = torch.stack([standard_log_probs(net, test.image).exp() for net in nets])
     pairs = [scores(probs[list(s)].mean(0).log()) for s in combinations(range(5), 2)]
@@ -78,7 +78,7 @@ def test_answers_are_those_of_draws_and_of_all_sets_of_members(tmp_path, no_data
     means = np.mean(pairs, axis=0)
     np.testing.assert_allclose([found.error, found.log_likelihood], means, rtol=1e-6)
 
-    job = Job("test", 0, MC, DROPOUT[0])
+    job = EnsembleJob("test", 0, MC, DROPOUT[0])
     (net,) = job.nets(images, effort)
     standard, single, double = run_job(job, store, images, effort)
     logits = drawn_logits(store.get(net), test.image, n_draws=2, seed=net.seed)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from caveat.papers.rl.training import POLICIES, Plan, Run, train
+from caveat.papers.rl.training import POLICIES, AgentPlan, Run, train
 
-PLAN = Plan(2, dict.fromkeys(POLICIES, 4), 1, 5, 400, 200)
+PLAN = AgentPlan(2, dict.fromkeys(POLICIES, 4), 1, 5, 400, 200)
 
 
 def test_agents_of_a_seed_share_their_random_steps(tmp_path):

@@ -5,9 +5,9 @@ import torch
 from caveat.papers.sequence.networks import (
     make_reader,
 )
-from caveat.papers.sequence.runs import Effort, Record
+from caveat.papers.sequence.runs import ReaderEffort, ReaderRecord
 from caveat.papers.sequence.texts import (
-    Part,
+    Texts,
 )
 
 
@@ -17,7 +17,7 @@ def a_part(n_rows=20):
         for length in (8, 16)
     )
     targets = tuple(w[:, :1].float() / 50 for w in words)
-    return Part(words, targets)
+    return Texts(words, targets)
 
 
 def a_reader(variant, rate=0.5, seed=0):
@@ -26,13 +26,13 @@ def a_reader(variant, rate=0.5, seed=0):
         return make_reader(variant, rate, (60, 2))
 
 
-TINY = Effort(epochs=2, n_draws=2, n_test_draws=3, most_rows=64)
+TINY = ReaderEffort(epochs=2, n_draws=2, n_test_draws=3, most_rows=64)
 
 
 def a_record(variant, rate, seed, epoch, value, part="validation", task="ratings"):
     scores = (0.5 - value, value, 0.5 - value, value)
     head = (task, variant, rate, seed, part, epoch, 10, 1, 1.0 / epoch, 30.0)
-    return Record(*head, *scores, 0.1)
+    return ReaderRecord(*head, *scores, 0.1)
 
 
 def some_records(variant, rate, values, task="ratings"):

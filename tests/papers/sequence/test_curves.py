@@ -4,13 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from caveat.papers.sequence.curves import Curves, all_curves, chosen, clear, gained
+from caveat.papers.sequence.curves import (
+    LearningCurves,
+    all_curves,
+    chosen,
+    clear,
+    gained,
+)
 from caveat.papers.sequence.experiment import NATS
 from tests.papers.sequence.samples import some_records
 
 
 def test_curves_know_what_was_lost():
-    own = Curves(list(some_records("none", 0.0, [[0.1, 0.3, 0.2], [0.2, 0.3, -0.1]])))
+    own = LearningCurves(
+        list(some_records("none", 0.0, [[0.1, 0.3, 0.2], [0.2, 0.3, -0.1]]))
+    )
     np.testing.assert_allclose(own.lost, [0.1, 0.4])
     np.testing.assert_allclose(own.best_epoch, [2, 2])
     np.testing.assert_allclose(own.test("log_likelihood"), [0.2, -0.1])
@@ -37,8 +45,8 @@ def test_the_rate_is_chosen_on_validation_rows():
 
 
 def test_gains_are_paired_by_seed():
-    ours = Curves(list(some_records("sequence", 0.5, [[0.1, 0.3], [0.1, 0.4]])))
-    other = Curves(list(some_records("none", 0.0, [[0.1, 0.1], [0.6, 0.5]])))
+    ours = LearningCurves(list(some_records("sequence", 0.5, [[0.1, 0.3], [0.1, 0.4]])))
+    other = LearningCurves(list(some_records("none", 0.0, [[0.1, 0.1], [0.6, 0.5]])))
     for gains in gained(ours, other, "test"):
         np.testing.assert_allclose(gains, [0.2, -0.1])
     for gains in gained(ours, other, "test_stopped"):

@@ -11,7 +11,7 @@ from caveat.papers.runner import complete
 from caveat.papers.sequence import experiment as sequence
 from caveat.papers.sequence.curves import all_curves, chosen, gained
 from caveat.papers.sequence.experiment import MaskPerSequence
-from caveat.papers.sequence.runs import Record
+from caveat.papers.sequence.runs import ReaderRecord
 from caveat.papers.sequence.texts import (
     TASKS,
 )
@@ -33,13 +33,13 @@ def test_jobs_are_resumed(tmp_path, monkeypatch, real_data):
     assert complete(own, n_workers=1) == 1
     monkeypatch.setattr(sequence, "VARIANTS", ("none", "ordinary"))
     assert complete(own, n_workers=1) == 1
-    records = read_records(own.path("csv"), Record)
+    records = read_records(own.path("csv"), ReaderRecord)
     assert [r.variant for r in records] == ["ordinary"] * 4 + ["none"] * 4
     for effort in (replace(TINY, epochs=1), replace(TINY, epochs=1, n_test_draws=4)):
         monkeypatch.setattr(sequence, "_EFFORT_QUICK", effort)
         assert not own.is_done(own.jobs([])[0], {own.key(r) for r in records})
     assert complete(own, n_workers=1) == 2  # another effort: run anew
-    assert len(read_records(own.path("csv"), Record)) == 6
+    assert len(read_records(own.path("csv"), ReaderRecord)) == 6
 
 
 def test_the_page_says_what_the_numbers_say():
@@ -69,13 +69,13 @@ def test_command_line(tmp_path, capsys, monkeypatch, real_data):
     for word in ("## Ratings of films", "## SST-2", "| sequence | 0.25* |", "hold"):
         assert word in page
     assert (tmp_path / "sequence_quick.png").stat().st_size > 10_000
-    records = read_records(tmp_path / "sequence_quick.csv", Record)
+    records = read_records(tmp_path / "sequence_quick.csv", ReaderRecord)
     assert len(records) == 2 * 3 * 4
 
 
 @pytest.fixture(scope="module")
 def results():
-    return read_records(RESULTS, Record)
+    return read_records(RESULTS, ReaderRecord)
 
 
 @stored

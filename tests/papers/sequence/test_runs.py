@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from caveat.papers.sequence.runs import Job, run_job
+from caveat.papers.sequence.runs import ReaderJob, run_job
 from caveat.papers.sequence.texts import (
     TASKS,
 )
@@ -19,7 +19,7 @@ def timeless(records):
 @pytest.mark.parametrize("task", TASKS)
 def test_a_job_scores_each_epoch_and_both_tests(task, real_data):
     state = torch.random.get_rng_state()
-    job = Job(task, "sequence", 0.25, 3)
+    job = ReaderJob(task, "sequence", 0.25, 3)
     records = run_job(job, TINY)
     assert torch.equal(torch.random.get_rng_state(), state)
     parts = ["validation", "validation", "test", "test_stopped"]
@@ -32,7 +32,7 @@ def test_a_job_scores_each_epoch_and_both_tests(task, real_data):
 
 
 def test_without_masks_there_is_one_draw(real_data):
-    for record in run_job(Job("sentiment", "none", 0.0, 0), TINY):
+    for record in run_job(ReaderJob("sentiment", "none", 0.0, 0), TINY):
         assert record.n_draws == 1
         assert record.error == record.point_error
         assert record.log_likelihood == record.point_log_likelihood

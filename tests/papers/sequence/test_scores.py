@@ -12,8 +12,8 @@ from caveat.papers.sequence.scores import (
     score,
 )
 from caveat.papers.sequence.texts import (
-    Part,
-    Task,
+    Texts,
+    TextTask,
 )
 from caveat.sampling.mcdropout import MCDropout
 from tests.papers.sequence.samples import a_part, a_reader
@@ -23,10 +23,10 @@ def a_task(n_outputs=1):
     parts = [a_part() for _ in range(3)]
     if n_outputs > 1:
         parts = [
-            Part(p.words, tuple((t[:, 0] > 0.5).long() for t in p.targets))
+            Texts(p.words, tuple((t[:, 0] > 0.5).long() for t in p.targets))
             for p in parts
         ]
-    return Task(*parts, n_outputs=n_outputs, scale=0.2, shift=0.6)
+    return TextTask(*parts, n_outputs=n_outputs, scale=0.2, shift=0.6)
 
 
 def test_draws_follow_the_weights():
