@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from caveat.cli import main
-from caveat.papers.misspecification.experiment import Misspecification, Panel
+from caveat.papers.misspecification.experiment import ConditionPanel, Misspecification
 from caveat.papers.misspecification.simulation import (
     CONDITIONS,
     METHODS,
@@ -15,8 +15,8 @@ from caveat.papers.misspecification.simulation import (
     PER_PART,
     STRENGTHS,
     TRUE_PRIOR,
-    Part,
-    Record,
+    DataPart,
+    ModelRecord,
     draw_sets,
     drop_rates,
     parts,
@@ -47,7 +47,7 @@ def test_strengths_hold_the_true_prior():
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("n_features", N_FEATURES)
 def test_covariates_have_rank_ten_and_unit_variance(condition, n_features):
-    data = draw_sets(Part(condition, n_features, 0, 400))
+    data = draw_sets(DataPart(condition, n_features, 0, 400))
     x = np.concatenate([data.x, data.x_test], axis=1)
     assert np.linalg.matrix_rank(x[0]) == 10
     squares = np.square(x).mean((1, 2))
@@ -58,7 +58,7 @@ def test_covariates_have_rank_ten_and_unit_variance(condition, n_features):
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_response_is_linear_in_the_ten_directions_with_unit_noise(condition):
     """Also after the shift, which is one factor per column for all rows."""
-    data = draw_sets(Part(condition, 20, 0, 300))
+    data = draw_sets(DataPart(condition, 20, 0, 300))
     x = np.concatenate([data.x, data.x_test], axis=1)
     y = np.concatenate([data.y, data.y_test], axis=1)[..., None]
     left = np.linalg.svd(x, full_matrices=False)[0][..., :10]
@@ -69,7 +69,7 @@ def test_response_is_linear_in_the_ten_directions_with_unit_noise(condition):
 
 def test_only_the_shift_makes_columns_of_different_size():
     for condition in CONDITIONS:
-        data = draw_sets(Part(condition, 20, 0, 100))
+        data = draw_sets(DataPart(condition, 20, 0, 100))
         x = np.concatenate([data.x, data.x_test], axis=1)
         sizes = np.square(x).mean(1)
         small = (sizes < 0.05).mean()  # of a squared normal number 0.18 are
@@ -80,14 +80,14 @@ def test_only_the_shift_makes_columns_of_different_size():
     ("condition", "signal"), [("default", 40), ("junk features", 10)]
 )
 def test_junk_features_do_not_move_the_response(condition, signal):
-    data = draw_sets(Part(condition, 40, 0, 1000))
+    data = draw_sets(DataPart(condition, 40, 0, 1000))
     squares = np.square(data.y).mean(1)
     error = squares.std() / math.sqrt(len(squares))
     assert abs(squares.mean() - signal - 1.0) < 5 * error
 
 
 def test_errors_are_those_of_the_formula():
-    data = draw_sets(Part("covariate shift", 40, 1, 3))
+    data = draw_sets(DataPart("covariate shift", 40, 1, 3))
     errors = squared_errors(data)
     assert errors.shape == (len(METHODS), len(STRENGTHS), 3)
     k, rate = 10, drop_rates(STRENGTHS)[10]
@@ -104,7 +104,7 @@ def test_errors_are_those_of_the_formula():
 
 
 def test_parts_add_up():
-    own = [Part("default", 10, k, 30) for k in range(3)]
+    own = [DataPart("default", 10, k, 30) for k in range(3)]
     records = summarise(own, [run_part(part) for part in own])
     errors = np.concatenate([squared_errors(draw_sets(p)) for p in own], axis=2)
     gaps = errors - errors[0, TRUE_PRIOR]
@@ -139,14 +139,14 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     page = capsys.readouterr().out
     assert "over 600 data sets" in page and "## Covariate shift" in page
     assert (tmp_path / "misspecification_quick.png").stat().st_size > 10_000
-    records = read_records(tmp_path / "misspecification_quick.csv", Record)
+    records = read_records(tmp_path / "misspecification_quick.csv", ModelRecord)
     agree_with_reference(records)
 
 
 def agree_with_reference(records):
     for condition, cells in REFERENCE.items():
         for n_features, (ridge, dropout) in zip(N_FEATURES, cells, strict=True):
-            panel = Panel(records, condition, n_features)
+            panel = ConditionPanel(records, condition, n_features)
             for record, expected in (
                 (panel.true_prior, ridge),
                 (panel.best("dropout"), dropout),
@@ -159,6 +159,6 @@ def agree_with_reference(records):
     not RESULTS.exists(), reason="needs results: caveat reproduce misspecification"
 )
 def test_stored_results():
-    records = read_records(RESULTS, Record)
+    records = read_records(RESULTS, ModelRecord)
     assert {r.n_sets for r in records} == {100_000}
     agree_with_reference(records)

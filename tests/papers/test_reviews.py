@@ -12,11 +12,11 @@ from caveat.data.reviews import Reviews
 from caveat.estimators import BayesianDropoutRegression
 from caveat.papers.records import read_records, write_records
 from caveat.papers.reviews import experiment as reviews
-from caveat.papers.reviews.experiment import Panel, by_category, counted
+from caveat.papers.reviews.experiment import CategoryPanel, by_category, counted
 from caveat.papers.reviews.runs import (
     METHODS,
     VERSIONS,
-    Record,
+    ReviewRecord,
     all_reviews,
     run_split,
     split_errors,
@@ -72,7 +72,7 @@ def test_splits_are_resumed(tmp_path, monkeypatch, real_data):
     monkeypatch.setattr(reviews, "CATEGORIES", ["dvd"])
     own = reviews.AmazonReviews(tmp_path, quick=True)
     assert complete(own, n_workers=1) == 4
-    records = read_records(own.path("csv"), Record)
+    records = read_records(own.path("csv"), ReviewRecord)
     assert [r.repeat for r in records] == [0, 0, 1, 1] * 2
     assert [r.version for r in records] == ["full"] * 4 + ["top5000"] * 4
     assert records[0].plain != records[2].plain  # another split
@@ -83,7 +83,7 @@ def test_splits_are_resumed(tmp_path, monkeypatch, real_data):
     )
     assert complete(own, n_workers=1) == 3
     assert ran == [("full", "dvd", 1), ("top5000", "dvd", 0), ("top5000", "dvd", 1)]
-    again = read_records(own.path("csv"), Record)
+    again = read_records(own.path("csv"), ReviewRecord)
     assert [replace(r, seconds=0.0) for r in again] == [
         replace(r, seconds=0.0) for r in records
     ]
@@ -91,7 +91,7 @@ def test_splits_are_resumed(tmp_path, monkeypatch, real_data):
 
 def a_record(repeat, precision, plain, dropout):
     errors = (plain, dropout, dropout, dropout)
-    return Record("full", "dvd", repeat, precision, *errors, 75, 25, 9, 0.1)
+    return ReviewRecord("full", "dvd", repeat, precision, *errors, 75, 25, 9, 0.1)
 
 
 def test_gaps_are_paired_and_their_errors_allow_for_overlap():
@@ -101,7 +101,7 @@ def test_gaps_are_paired_and_their_errors_allow_for_overlap():
         for k in range(3)
         for precision, sign in ((1.0, 1), (10.0, -1), (100.0, 0))
     ]
-    panel = Panel(records)
+    panel = CategoryPanel(records)
     curve = panel.curve("dropout_50")
     np.testing.assert_allclose(curve.gap, [-0.03, 0.03, 0.0], atol=1e-12)
     expected = 0.01 * np.sqrt(1 / 3 + 25 / 75)
@@ -118,7 +118,7 @@ def test_command_line(tmp_path, capsys, monkeypatch, real_data):
     for word in ("## `full`", "## `top5000`", "kitchen 5,945 x 5,000", "**holds**"):
         assert word in page
     assert (tmp_path / "reviews_quick.png").stat().st_size > 10_000
-    records = read_records(tmp_path / "reviews_quick.csv", Record)
+    records = read_records(tmp_path / "reviews_quick.csv", ReviewRecord)
     assert len(records) == 2 * 4 * 2 * 2
     assert all(0.03 < r.dropout_50 < 0.3 for r in records)
 
@@ -127,7 +127,7 @@ def test_command_line(tmp_path, capsys, monkeypatch, real_data):
     not RESULTS.exists(), reason="needs results: caveat reproduce reviews"
 )
 def test_stored_results():
-    records = read_records(RESULTS, Record)
+    records = read_records(RESULTS, ReviewRecord)
     assert len(records) == 2 * 4 * 40 * 13
     assert sum(r.seconds for r in records) < 2 * 15 * 60
     for version in VERSIONS:

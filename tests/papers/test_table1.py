@@ -18,7 +18,7 @@ from caveat.papers.records import read_records
 from caveat.papers.runner import complete, reproduce
 from caveat.papers.table1 import comparison
 from caveat.papers.table1 import experiment as table1
-from caveat.papers.table1.comparison import Value, rows, verdict
+from caveat.papers.table1.comparison import SplitMean, rows, verdict
 from caveat.papers.table1.experiment import Table1
 from caveat.papers.table1.jobs import Job, Record
 from caveat.papers.table1.protocols import VARIANTS, our_candidates
@@ -156,7 +156,7 @@ def test_command_line(tmp_path, capsys, real_data):
 
 
 def test_verdicts():
-    ours, better, near = Value(3.0, 0.1), Value(2.0, 0.1), Value(3.1, 0.1)
+    ours, better, near = SplitMean(3.0, 0.1), SplitMean(2.0, 0.1), SplitMean(3.1, 0.1)
     assert verdict("rmse", ours, better) == "lose"
     assert verdict("ll", ours, better) == "win"
     assert verdict("rmse", ours, near) == verdict("ll", near, ours) == "tie"

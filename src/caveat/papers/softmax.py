@@ -40,7 +40,7 @@ _NAMES = {DROPOUT: "MC dropout", PROCESS: "GP with the kernel of such nets"}
 
 
 @dataclass(frozen=True)
-class Point:
+class SoftmaxPoint:
     """The function and its softmax at one place, on one data set."""
 
     model: str
@@ -67,14 +67,16 @@ def log_odds(x: Array) -> Array:
     return np.asarray(4.0 * np.sin(2.5 * (x - 1.4)))
 
 
-def points_of(model: str, n_sets: int, n_draws: int) -> list[Point]:
+def points_of(model: str, n_sets: int, n_draws: int) -> list[SoftmaxPoint]:
     """A model on some data sets, with so many functions on each."""
     sets = [labelled(seed) for seed in range(n_sets)]
     by = {DROPOUT: _by_dropout, PROCESS: _by_process}[model]
     return list(by(sets, n_draws))
 
 
-def _by_dropout(sets: Sequence[tuple[Array, Array]], n_draws: int) -> Iterator[Point]:
+def _by_dropout(
+    sets: Sequence[tuple[Array, Array]], n_draws: int
+) -> Iterator[SoftmaxPoint]:
     trained = _nets(sets)
     x = torch.from_numpy(GRID)[:, None]
     draws = _log_odds_of(trained.draws(x, n_draws=n_draws))
@@ -102,7 +104,9 @@ def _log_odds_of(outputs: torch.Tensor) -> Array:
     return (outputs[..., 1] - outputs[..., 0]).double().numpy()
 
 
-def _by_process(sets: Sequence[tuple[Array, Array]], n_draws: int) -> Iterator[Point]:
+def _by_process(
+    sets: Sequence[tuple[Array, Array]], n_draws: int
+) -> Iterator[SoftmaxPoint]:
     """A Gaussian process with the kernel of such nets, by Laplace's approximation."""
     normal = ndtri((np.arange(n_draws) + 0.5) / n_draws)
     layers = (*["relu"] * len(HIDDEN), "identity")
@@ -114,7 +118,9 @@ def _by_process(sets: Sequence[tuple[Array, Array]], n_draws: int) -> Iterator[P
         yield from _points(PROCESS, k, mean, draws)
 
 
-def _points(model: str, data_set: int, point: Array, draws: Array) -> Iterator[Point]:
+def _points(
+    model: str, data_set: int, point: Array, draws: Array
+) -> Iterator[SoftmaxPoint]:
     """From log odds: a point estimate (places,) and draws (draws, places)."""
     other = expit(-draws)
     columns = (
@@ -122,13 +128,13 @@ def _points(model: str, data_set: int, point: Array, draws: Array) -> Iterator[P
         *np.quantile(other, [0.025, 0.975], axis=0),
     )  # fmt: skip
     for row in np.stack(columns, 1).tolist():
-        yield Point(model, data_set, *row)
+        yield SoftmaxPoint(model, data_set, *row)
 
 
-class Places:
+class SoftmaxPlaces:
     """The points of a model, by where they are."""
 
-    def __init__(self, points: Sequence[Point], model: str) -> None:
+    def __init__(self, points: Sequence[SoftmaxPoint], model: str) -> None:
         self._own = [p for p in points if p.model == model]
 
     def star(self, name: str) -> Array:
@@ -145,7 +151,7 @@ class Places:
         return np.abs(self.star("mean")) / self.star("sd")
 
 
-def _row(name: str, own: Places) -> dict[str, str]:
+def _row(name: str, own: SoftmaxPlaces) -> dict[str, str]:
     change = np.abs(own.inside("other_mean") - own.inside("other_point"))
     return {
         "model": name,
@@ -159,7 +165,7 @@ def _row(name: str, own: Places) -> dict[str, str]:
     }
 
 
-def _point_estimate(models: dict[str, Places]) -> Claim:
+def _point_estimate(models: dict[str, SoftmaxPlaces]) -> Claim:
     shares = {
         name: float((own.star("other_point") <= SURE).mean())
         for name, own in models.items()
@@ -176,7 +182,7 @@ def _point_estimate(models: dict[str, Places]) -> Claim:
     )
 
 
-def _distribution(models: dict[str, Places]) -> Claim:
+def _distribution(models: dict[str, SoftmaxPlaces]) -> Claim:
     first, second = (float(np.median(own.ratios)) for own in models.values())
     limit = flow(f"""With ReLU units both the mean and the sd of f grow in proportion to
         x, so their ratio tends to a limit far away, and with it the doubt. It is
@@ -190,7 +196,7 @@ def _distribution(models: dict[str, Places]) -> Claim:
     )
 
 
-def _doubt(name: str, own: Places) -> str:
+def _doubt(name: str, own: SoftmaxPlaces) -> str:
     less = float((own.star("other_mean") > own.star("other_point")).mean())
     left = float(np.median(own.star("other_mean")))
     return f"""{name}: less sure of class 1 at x* than the point estimate in {less:.0%}
@@ -198,14 +204,14 @@ def _doubt(name: str, own: Places) -> str:
         {left:.2%} (median), at least {DOUBT:.0%}: {verdict(left >= DOUBT)}."""
 
 
-def _function(axes: Axes, own: Sequence[Point]) -> None:
+def _function(axes: Axes, own: Sequence[SoftmaxPoint]) -> None:
     x, function, mean, sd = _columns(own, "x", "function", "mean", "sd")
     shades(axes, x, mean, sd)
     axes.plot(x, function, color="black", label="point estimate")
     axes.axhline(0.0, color="0.6", linewidth=0.6)
 
 
-def _softmax(axes: Axes, own: Sequence[Point]) -> None:
+def _softmax(axes: Axes, own: Sequence[SoftmaxPoint]) -> None:
     names = ("x", "other_point", "other_mean", "other_low", "other_high")
     x, point, mean, low, high = _columns(own, *names)
     axes.fill_between(x, 1 - high, 1 - low, color="0.85", linewidth=0, label="95%")
@@ -213,34 +219,34 @@ def _softmax(axes: Axes, own: Sequence[Point]) -> None:
     axes.plot(x, 1 - mean, color="0.35", linestyle="--", label="mean over functions")
 
 
-def _columns(own: Sequence[Point], *names: str) -> tuple[Array, ...]:
+def _columns(own: Sequence[SoftmaxPoint], *names: str) -> tuple[Array, ...]:
     return tuple(np.array([getattr(p, name) for p in own]) for name in names)
 
 
 @dataclass(frozen=True)
-class Softmax(Experiment[str, Point]):
+class Softmax(Experiment[str, SoftmaxPoint]):
     """What figure 1 of paper 001 sketches, computed; a job is a model."""
 
     name = "softmax"
     title = "Figure 1 of paper 001: softmax input and output, computed"
-    record = Point
+    record = SoftmaxPoint
     brief = True
 
     @property
     def n_draws(self) -> int:
         return 200 if self.quick else 1000
 
-    def jobs(self, records: Sequence[Point]) -> tuple[str, ...]:
+    def jobs(self, records: Sequence[SoftmaxPoint]) -> tuple[str, ...]:
         return DROPOUT, PROCESS
 
-    def key(self, record: Point) -> str:
+    def key(self, record: SoftmaxPoint) -> str:
         return record.model
 
-    def run(self, job: str) -> list[Point]:
+    def run(self, job: str) -> list[SoftmaxPoint]:
         return points_of(job, 3 if self.quick else 20, self.n_draws)
 
-    def page(self, records: Sequence[Point]) -> Iterator[Part]:
-        models = {name: Places(records, name) for name in (DROPOUT, PROCESS)}
+    def page(self, records: Sequence[SoftmaxPoint]) -> Iterator[Part]:
+        models = {name: SoftmaxPlaces(records, name) for name in (DROPOUT, PROCESS)}
         n_sets = len(models[DROPOUT].star("x"))
         yield flow(f"""The paper's figure is a sketch; here it is computed. {n_sets}
             data sets of {N_ROWS} labels with x in [-{EDGE:g}, {EDGE:g}], drawn with log
@@ -257,7 +263,7 @@ class Softmax(Experiment[str, Point]):
         yield _point_estimate(models)
         yield _distribution(models)
 
-    def figure(self, records: Sequence[Point]) -> Figure:
+    def figure(self, records: Sequence[SoftmaxPoint]) -> Figure:
         """Both models on data set 0."""
         figure, grid = panels(2, 2, height=4.4, sharex=True)
         x, y = labelled(0)

@@ -14,7 +14,7 @@ from caveat.papers.series.models import (
     SQUARED_EXPONENTIAL,
     NetModel,
     ProcessModel,
-    Task,
+    SeriesTask,
     covariance,
 )
 from caveat.papers.series.nets import Net, train
@@ -27,7 +27,9 @@ SMALL = Net("small", "relu", 2, 0.25, 0.05, 1e-2, batch_size=4, n_steps=7, width
 
 def task():
     later = np.array([2.0, 3.0])
-    return Task(X, Y, Places.of([("later", later, np.sin(2 * later)), ("train", X, Y)]))
+    return SeriesTask(
+        X, Y, Places.of([("later", later, np.sin(2 * later)), ("train", X, Y)])
+    )
 
 
 def test_a_net_predicts_in_three_ways(tmp_path):

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from torch.nn import functional as F
 
 from caveat.papers.series import nets
-from caveat.papers.series.nets import Net, State, advance, train
+from caveat.papers.series.nets import Net, NetState, advance, train
 from caveat.training.streams import BernoulliNoise, generator
 
 X = np.linspace(-1.5, 1.5, 11)
@@ -34,7 +34,7 @@ def factors_of(net, step):
 
 def by_autograd(net):
     """The same training, written down step by step."""
-    first = net.module(State.first(net).parameters)
+    first = net.module(NetState.first(net).parameters)
     linear = [m for m in first if isinstance(m, torch.nn.Linear)]
     weights = [m.weight.detach().clone().requires_grad_() for m in linear]
     biases = [m.bias.detach().clone().requires_grad_() for m in linear]
@@ -82,7 +82,7 @@ def test_masks_drop_hidden_units_only_at_their_rate():
 
 
 def test_module_has_dropout_after_hidden_units_only():
-    module = SMALL.module(State.first(SMALL).parameters)
+    module = SMALL.module(NetState.first(SMALL).parameters)
     kinds = [type(m).__name__ for m in module]
     hidden = ["ReLU", "Dropout", "Linear"]
     assert kinds == ["Linear", *hidden, *hidden]
@@ -91,7 +91,7 @@ def test_module_has_dropout_after_hidden_units_only():
 
 def test_first_weights_are_uniform_with_variance_one_over_fan_in():
     net = replace(SMALL, width=300)
-    for layer in net.module(State.first(net).parameters):
+    for layer in net.module(NetState.first(net).parameters):
         if not isinstance(layer, torch.nn.Linear):
             continue
         fan_in = layer.in_features

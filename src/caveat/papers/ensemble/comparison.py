@@ -32,7 +32,7 @@ LONG, SHORT = "ensemble", "short ensemble"
 
 
 @dataclass(frozen=True)
-class Effort:
+class EnsembleEffort:
     """How much work to put in."""
 
     epochs: int  # of a network; a short one has a fifth of them
@@ -59,7 +59,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Job:
+class EnsembleJob:
     """Networks to train and to ask: tried on held-out images, or tested.
 
     MC dropout has one network. Those of the ensemble are plain and trained as long,
@@ -71,7 +71,7 @@ class Job:
     method: str
     kind: Kind
 
-    def nets(self, images: Images, effort: Effort) -> list[Perceptron]:
+    def nets(self, images: Images, effort: EnsembleEffort) -> list[Perceptron]:
         """The networks; those to be tried do not see the images held out."""
         if self.part == "validation":
             rest = len(images.train) - effort.n_held_out
@@ -83,7 +83,7 @@ class Job:
         seeds = range(first, first + count)
         return [Perceptron(self.kind, epochs, s, effort.n_train) for s in seeds]
 
-    def ways(self, effort: Effort) -> list[tuple[str, int]]:
+    def ways(self, effort: EnsembleEffort) -> list[tuple[str, int]]:
         """The ways to predict that it compares: methods, with numbers of passes."""
         if self.part == "validation":
             return [(self.method, max(effort.sizes) if self.method == MC else 1)]
@@ -92,10 +92,10 @@ class Job:
         return [(self.method, size) for size in range(1, N_MEMBERS + 1)]
 
 
-def trials() -> list[Job]:
+def trials() -> list[EnsembleJob]:
     """The networks by which drop rates and penalties are chosen."""
     methods = [(SINGLE, kind) for kind in PLAIN] + [(MC, kind) for kind in DROPOUT]
-    return [Job("validation", 0, *method) for method in methods]
+    return [EnsembleJob("validation", 0, *method) for method in methods]
 
 
 def best(kinds: Sequence[Kind], validation: Sequence[Result]) -> Kind:
@@ -104,7 +104,9 @@ def best(kinds: Sequence[Kind], validation: Sequence[Result]) -> Kind:
     return max(kinds, key=lambda kind: scores[str(kind)])
 
 
-def run_job(job: Job, store: NetStore, images: Images, effort: Effort) -> list[Result]:
+def run_job(
+    job: EnsembleJob, store: NetStore, images: Images, effort: EnsembleEffort
+) -> list[Result]:
     """Train and score the networks of a job, in all its ways to predict."""
     held_out, test = images.train.last(effort.n_held_out), images.test
     data = held_out if job.part == "validation" else test.first(effort.n_images)

@@ -18,8 +18,8 @@ from caveat.papers.ensemble.comparison import (
     PLAIN,
     SHORT,
     STANDARD,
-    Effort,
-    Job,
+    EnsembleEffort,
+    EnsembleJob,
     Result,
     best,
     run_job,
@@ -33,8 +33,8 @@ from caveat.papers.style import ink, legend_below, line, name_axes, panels
 
 CONFIDENCE = 0.95
 SIMILAR = 0.1  # of the gap between one plain network and the ensemble
-FULL = Effort(10, 5, (1, 2, 5, 10, 20, 50, 100), None, None, 10_000)
-QUICK = Effort(5, 2, (1, 2, 5, 10), 400, 1_000, 300)
+FULL = EnsembleEffort(10, 5, (1, 2, 5, 10, 20, 50, 100), None, None, 10_000)
+QUICK = EnsembleEffort(5, 2, (1, 2, 5, 10), 400, 1_000, 300)
 _WORDS = """Model ensembles are often used in deep learning as well, where the same
     model is trained several times and at test time the results of all models are
     averaged. This is computationally very expensive [...]. One would expect that
@@ -210,7 +210,7 @@ Key = tuple[str, int, str, str, int]
 
 
 @dataclass(frozen=True)
-class Ensembles(Experiment[Job, Result]):
+class Ensembles(Experiment[EnsembleJob, Result]):
     """MC dropout against ensembles of equal training and of equal test cost.
 
     Networks in the folder ``lenet`` are not trained again.
@@ -221,7 +221,7 @@ class Ensembles(Experiment[Job, Result]):
     record = Result
 
     @property
-    def effort(self) -> Effort:
+    def effort(self) -> EnsembleEffort:
         """How much is run."""
         return QUICK if self.quick else FULL
 
@@ -236,7 +236,7 @@ class Ensembles(Experiment[Job, Result]):
             )
         return images
 
-    def jobs(self, records: Sequence[Result]) -> list[Job]:
+    def jobs(self, records: Sequence[Result]) -> list[EnsembleJob]:
         """What is tested is chosen by the trials."""
         tried = [r for r in records if r.part == "validation"]
         if len(tried) < len(trials()):
@@ -244,7 +244,7 @@ class Ensembles(Experiment[Job, Result]):
         dropout, plain = (best(kinds, tried) for kinds in (DROPOUT, PLAIN))
         methods = {MC: dropout, LONG: plain, SHORT: plain}
         replicates = [
-            Job("test", k, method, kind)
+            EnsembleJob("test", k, method, kind)
             for k in range(self.effort.n_replicates)
             for method, kind in methods.items()
         ]
@@ -254,11 +254,11 @@ class Ensembles(Experiment[Job, Result]):
         own = record.part, record.replicate, record.method, record.kind
         return *own, record.n_passes
 
-    def keys(self, job: Job) -> list[Key]:
+    def keys(self, job: EnsembleJob) -> list[Key]:
         ways = job.ways(self.effort)
         return [(job.part, job.replicate, m, str(job.kind), n) for m, n in ways]
 
-    def run(self, job: Job) -> list[Result]:
+    def run(self, job: EnsembleJob) -> list[Result]:
         store = NetStore(self.folder / "lenet", self.images.name)
         return run_job(job, store, self.images, self.effort)
 

@@ -14,7 +14,7 @@ from caveat.papers.misspecification.simulation import (
     DROPOUT_PRIOR,
     N_FEATURES,
     N_ROWS,
-    Record,
+    ModelRecord,
     parts,
     run_part,
     summarise,
@@ -41,37 +41,37 @@ is as strong on columns of unit mean square; it predicts (1 - f) x'μ. The paper
 p = 10 underdetermined and p = 40 overdetermined; it is the other way round."""
 
 
-class Panel:
+class ConditionPanel:
     """The records of one condition and one number of features."""
 
     def __init__(
-        self, records: Sequence[Record], condition: str, n_features: int
+        self, records: Sequence[ModelRecord], condition: str, n_features: int
     ) -> None:
         self.condition, self.n_features = condition, n_features
         self._own = [
             r for r in records if (r.condition, r.n_features) == (condition, n_features)
         ]
 
-    def best(self, method: str) -> Record:
+    def best(self, method: str) -> ModelRecord:
         """The strength with the least error."""
         return min(self.curve(method), key=lambda r: r.error)
 
-    def curve(self, method: str) -> list[Record]:
+    def curve(self, method: str) -> list[ModelRecord]:
         """All strengths of a method."""
         return [r for r in self._own if r.method == method]
 
     @property
-    def true_prior(self) -> Record:
+    def true_prior(self) -> ModelRecord:
         """Ridge with the prior of the data."""
         return next(r for r in self.curve("ridge") if r.strength == 1.0)
 
 
-def by_features(records: Sequence[Record], condition: str) -> list[Panel]:
+def by_features(records: Sequence[ModelRecord], condition: str) -> list[ConditionPanel]:
     """The panels of a condition, by number of features."""
-    return [Panel(records, condition, p) for p in N_FEATURES]
+    return [ConditionPanel(records, condition, p) for p in N_FEATURES]
 
 
-def _row(panel: Panel) -> dict[str, str]:
+def _row(panel: ConditionPanel) -> dict[str, str]:
     ridge, dropout = panel.best("ridge"), panel.best("dropout")
     undropped = panel.best("dropout, undropped")
     return {
@@ -85,11 +85,11 @@ def _row(panel: Panel) -> dict[str, str]:
     }
 
 
-def _shown(record: Record) -> str:
+def _shown(record: ModelRecord) -> str:
     return f"{record.error:.3f} ± {record.error_se:.3f}"
 
 
-def _default(own: Sequence[Panel]) -> Claim:
+def _default(own: Sequence[ConditionPanel]) -> Claim:
     optimal = all(panel.best("ridge").strength == 1.0 for panel in own)
     worst = max(p.best("dropout").gap / p.true_prior.error for p in own)
     return claim(
@@ -102,7 +102,7 @@ def _default(own: Sequence[Panel]) -> Claim:
     )
 
 
-def _junk(own: Sequence[Panel]) -> Claim:
+def _junk(own: Sequence[ConditionPanel]) -> Claim:
     wider = [panel for panel in own if panel.n_features > N_FEATURES[0]]
     more = all(p.best(m).strength > 1.0 for p in wider for m in ("ridge", "dropout"))
     apart = [p.best("dropout").error / p.best("ridge").error - 1.0 for p in own]
@@ -117,7 +117,7 @@ def _junk(own: Sequence[Panel]) -> Claim:
     )
 
 
-def _shift(own: Sequence[Panel]) -> Claim:
+def _shift(own: Sequence[ConditionPanel]) -> Claim:
     best = [panel.best("dropout") for panel in own]
     robust = all(record.gap < -_CLEAR * record.gap_se for record in best)
     return claim(
@@ -131,7 +131,7 @@ def _shift(own: Sequence[Panel]) -> Claim:
     )
 
 
-def _against_tuned(panel: Panel) -> str:
+def _against_tuned(panel: ConditionPanel) -> str:
     ridge, dropout = panel.best("ridge"), panel.best("dropout")
     error = math.hypot(ridge.error_se, dropout.error_se)
     return f"{ridge.error - dropout.error:.3f} ± {error:.3f} (p = {panel.n_features})"
@@ -143,7 +143,7 @@ _RATES = (0.001, 0.01, 0.1, 0.5, 0.8)
 _INK = {"ridge": 1, "dropout": 0}
 
 
-def _panel(axes: Axes, panel: Panel) -> None:
+def _panel(axes: Axes, panel: ConditionPanel) -> None:
     axes.axvline(1.0, color="0.6", linestyle=":", linewidth=1)
     for method, k in _INK.items():
         curve = panel.curve(method)
@@ -175,29 +175,29 @@ Job = tuple[str, int, int]  # condition, features, data sets
 
 
 @dataclass(frozen=True)
-class Misspecification(Experiment[Job, Record]):
+class Misspecification(Experiment[Job, ModelRecord]):
     """Nine panels, two methods; a job is a panel."""
 
     name = "misspecification"
     title = "Figure 1b of paper 002: ridge and dropout under misspecification"
-    record = Record
+    record = ModelRecord
 
     @property
     def n_sets(self) -> int:
         """Data sets of a panel."""
         return 2_500 if self.quick else 100_000
 
-    def jobs(self, records: Sequence[Record]) -> list[Job]:
+    def jobs(self, records: Sequence[ModelRecord]) -> list[Job]:
         return list(product(CONDITIONS, N_FEATURES, [self.n_sets]))
 
-    def key(self, record: Record) -> Job:
+    def key(self, record: ModelRecord) -> Job:
         return record.condition, record.n_features, record.n_sets
 
-    def run(self, job: Job) -> list[Record]:
+    def run(self, job: Job) -> list[ModelRecord]:
         own = parts(*job)
         return summarise(own, [run_part(part) for part in own])
 
-    def page(self, records: Sequence[Record]) -> Iterator[Part]:
+    def page(self, records: Sequence[ModelRecord]) -> Iterator[Part]:
         yield flow(f"""Mean squared test error over {records[0].n_sets:,} data sets per
             panel ± standard error. The paper shows curves and gives no numbers.""")
         yield _READING
@@ -207,7 +207,7 @@ class Misspecification(Experiment[Job, Record]):
             yield table(map(_row, own))
             yield say(own)
 
-    def figure(self, records: Sequence[Record]) -> Figure:
+    def figure(self, records: Sequence[ModelRecord]) -> Figure:
         """Error against regularisation, with its standard error."""
         shape = len(CONDITIONS), len(N_FEATURES)
         figure, grid = panels(*shape, height=5.4, sharex=True, sharey=True)

@@ -43,7 +43,7 @@ def drop_rates(strengths: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Part:
+class DataPart:
     """Some of the data sets of one panel of the figure."""
 
     condition: str
@@ -52,10 +52,10 @@ class Part:
     n_sets: int
 
 
-def parts(condition: str, n_features: int, n_sets: int) -> list[Part]:
+def parts(condition: str, n_features: int, n_sets: int) -> list[DataPart]:
     """The parts of a panel."""
     return [
-        Part(condition, n_features, number, min(PER_PART, n_sets - start))
+        DataPart(condition, n_features, number, min(PER_PART, n_sets - start))
         for number, start in enumerate(range(0, n_sets, PER_PART))
     ]
 
@@ -81,7 +81,7 @@ class Sums(NamedTuple):
     gap_squared: Array
 
 
-def draw_sets(part: Part) -> DataSets:
+def draw_sets(part: DataPart) -> DataSets:
     """The data sets of a part, the same ones whenever it is asked for."""
     seed = [part.n_features, CONDITIONS.index(part.condition), part.number]
     rng = np.random.default_rng(seed)
@@ -99,7 +99,7 @@ def draw_sets(part: Part) -> DataSets:
     return DataSets(x[:, fit], y[:, fit], x[:, test], y[:, test])
 
 
-def run_part(part: Part) -> Sums:
+def run_part(part: DataPart) -> Sums:
     """Fit all methods and strengths to the data sets of a part."""
     errors = squared_errors(draw_sets(part))
     gaps = errors - errors[0, TRUE_PRIOR]
@@ -123,7 +123,7 @@ def squared_errors(data: DataSets) -> Array:
 
 
 @dataclass(frozen=True)
-class Record:
+class ModelRecord:
     """Mean test error of one method with one amount of regularisation."""
 
     condition: str
@@ -139,7 +139,7 @@ class Record:
     gap_se: float
 
 
-def summarise(parts: Sequence[Part], sums: Sequence[Sums]) -> list[Record]:
+def summarise(parts: Sequence[DataPart], sums: Sequence[Sums]) -> list[ModelRecord]:
     """The records of one panel from the sums of all its parts."""
     n_sets = sum(part.n_sets for part in parts)
     total = Sums(*(np.sum(arrays, axis=0) for arrays in zip(*sums, strict=True)))
@@ -147,7 +147,7 @@ def summarise(parts: Sequence[Part], sums: Sequence[Sums]) -> list[Record]:
     gap = total.gap / n_sets, _error_of(total.gap, total.gap_squared, n_sets)
     rates = drop_rates(STRENGTHS)
     return [
-        Record(
+        ModelRecord(
             parts[0].condition,
             parts[0].n_features,
             n_sets,

@@ -16,7 +16,7 @@ from caveat.papers.reviews.runs import (
     METHODS,
     VERSIONS,
     Array,
-    Record,
+    ReviewRecord,
     Split,
     run_split,
 )
@@ -40,7 +40,7 @@ sqrt(1/repeats + test/train) (Nadeau and Bengio 2003), and not times
 sqrt(1/repeats)."""
 
 
-class Curve(NamedTuple):
+class ErrorCurve(NamedTuple):
     """Errors of one method in one category; arrays have shape (precisions,).
 
     ``gap`` is the difference to no dropout at the same lambda0 and on the same split.
@@ -58,10 +58,10 @@ class Curve(NamedTuple):
         return int(np.argmin(self.mean))
 
 
-class Panel:
+class CategoryPanel:
     """The records of one category in one version."""
 
-    def __init__(self, records: Sequence[Record]) -> None:
+    def __init__(self, records: Sequence[ReviewRecord]) -> None:
         self.version, self.category = records[0].version, records[0].category
         self.first = records[0]
         self.precisions = np.array(sorted({r.prior_precision for r in records}))
@@ -81,12 +81,12 @@ class Panel:
             for method in METHODS
         }
 
-    def curve(self, method: str) -> Curve:
+    def curve(self, method: str) -> ErrorCurve:
         """Error of a method against lambda0."""
         errors = self._errors[method]
         gaps = errors - self._errors["plain"]
         spread = [a.std(0, ddof=1) for a in (errors, gaps)]
-        return Curve(
+        return ErrorCurve(
             self.precisions,
             errors.mean(0),
             spread[0],
@@ -102,26 +102,28 @@ class Panel:
         return float(gaps.mean()), float(gaps.std(ddof=1) * self._factor)
 
 
-def by_category(records: Sequence[Record], version: str) -> list[Panel]:
+def by_category(records: Sequence[ReviewRecord], version: str) -> list[CategoryPanel]:
     """The panels of a version, one per category."""
     own = [r for r in records if r.version == version]
     categories = dict.fromkeys(r.category for r in own)
-    return [Panel([r for r in own if r.category == name]) for name in categories]
+    return [
+        CategoryPanel([r for r in own if r.category == name]) for name in categories
+    ]
 
 
-def counted(curve: Curve) -> tuple[int, int, int]:
+def counted(curve: ErrorCurve) -> tuple[int, int, int]:
     """Precisions where dropout is clearly lower, neither, and clearly higher."""
     lower = int((curve.gap < -_CLEAR * curve.gap_se).sum())
     higher = int((curve.gap > _CLEAR * curve.gap_se).sum())
     return lower, len(curve.gap) - lower - higher, higher
 
 
-def _size(panel: Panel) -> str:
+def _size(panel: CategoryPanel) -> str:
     first = panel.first
     return f"{panel.category} {first.n_train + first.n_test:,} x {first.n_features:,}"
 
 
-def _least(panel: Panel) -> dict[str, str]:
+def _least(panel: CategoryPanel) -> dict[str, str]:
     best = min(_RATES, key=lambda m: float(panel.curve(m).mean.min()))
     gap, error = panel.against_best_plain(best)
     return {
@@ -131,13 +133,13 @@ def _least(panel: Panel) -> dict[str, str]:
     }
 
 
-def _at_best(curve: Curve) -> str:
+def _at_best(curve: ErrorCurve) -> str:
     k = curve.best
     error, spread = 100 * curve.mean[k], 100 * curve.deviation[k]
     return f"{error:.2f} ± {spread:.2f} ({curve.precisions[k]:g})"
 
 
-def _gaps(panel: Panel, method: str) -> dict[str, str]:
+def _gaps(panel: CategoryPanel, method: str) -> dict[str, str]:
     curve, decades = panel.curve(method), np.log10(panel.precisions)
     return {
         "category": panel.category,
@@ -153,7 +155,7 @@ def _gaps(panel: Panel, method: str) -> dict[str, str]:
     }
 
 
-def _lower(own: Sequence[Panel], method: str) -> str:
+def _lower(own: Sequence[CategoryPanel], method: str) -> str:
     curves = [panel.curve(method) for panel in own]
     total = sum(len(curve.gap) for curve in curves)
     lower = sum(int((curve.gap < 0.0).sum()) for curve in curves)
@@ -162,14 +164,14 @@ def _lower(own: Sequence[Panel], method: str) -> str:
         {clearly}), clearly higher on {higher}"""
 
 
-def _verdict(own: Sequence[Panel]) -> str:
+def _verdict(own: Sequence[CategoryPanel]) -> str:
     mean, clear = _widest(own)
     return flow(f"""The claim, read as: one rate has the lower error on at least half of
         the values of λ0 in every category, {verdict(mean >= _WIDE)} (share {mean:.0%});
         read as clearly lower, {verdict(clear >= _WIDE)} (share {clear:.0%}).""")
 
 
-def _widest(own: Sequence[Panel]) -> tuple[float, float]:
+def _widest(own: Sequence[CategoryPanel]) -> tuple[float, float]:
     """Share of precisions with a lower, and clearly lower error.
 
     In the worst category, for the best rate.
@@ -193,7 +195,7 @@ _SHIFT = 1.06  # between the error bars of neighbouring methods
 _TOP = 40.0
 
 
-def _panel(axes: Axes, panel: Panel) -> None:
+def _panel(axes: Axes, panel: CategoryPanel) -> None:
     for place, method in enumerate(METHODS):
         curve = panel.curve(method)
         axes.errorbar(
@@ -213,32 +215,32 @@ _PRECISIONS_QUICK = (1.0, 10.0, 100.0, 1e3)
 
 
 @dataclass(frozen=True)
-class AmazonReviews(Experiment[Split, Record]):
+class AmazonReviews(Experiment[Split, ReviewRecord]):
     """Four categories, two versions; a job is a random split, with all λ0."""
 
     name = "reviews"
     title = "Figure 2 of paper 002: Amazon reviews"
-    record = Record
+    record = ReviewRecord
 
     @property
     def precisions(self) -> tuple[float, ...]:
         """Values of λ0."""
         return _PRECISIONS_QUICK if self.quick else _PRECISIONS
 
-    def jobs(self, records: Sequence[Record]) -> list[Split]:
+    def jobs(self, records: Sequence[ReviewRecord]) -> list[Split]:
         repeats = range(2 if self.quick else 40)
         return list(product(VERSIONS, CATEGORIES, repeats))
 
-    def key(self, record: Record) -> tuple[Split, float]:
+    def key(self, record: ReviewRecord) -> tuple[Split, float]:
         return record.split, record.prior_precision
 
     def keys(self, job: Split) -> list[tuple[Split, float]]:
         return [(job, precision) for precision in self.precisions]
 
-    def run(self, job: Split) -> list[Record]:
+    def run(self, job: Split) -> list[ReviewRecord]:
         return run_split(job, self.precisions)
 
-    def page(self, records: Sequence[Record]) -> Iterator[Part]:
+    def page(self, records: Sequence[ReviewRecord]) -> Iterator[Part]:
         yield Claim(_WORDS, end=_PAPER)
         seconds = sum(record.seconds for record in records)
         repeats = len({record.repeat for record in records})
@@ -260,7 +262,7 @@ class AmazonReviews(Experiment[Split, Record]):
             yield bullets(_lower(own, method) for method in _RATES)
             yield _verdict(own)
 
-    def figure(self, records: Sequence[Record]) -> Figure:
+    def figure(self, records: Sequence[ReviewRecord]) -> Figure:
         """A row per version; bars are standard deviations over splits."""
         rows = [by_category(records, version) for version in VERSIONS]
         figure, grid = panels(

@@ -34,7 +34,7 @@ _TOLERANCE = 1e-4  # relative residual; signs of predictions need no more
 
 
 @dataclass(frozen=True)
-class Record:
+class ReviewRecord:
     """Test errors of one split at one prior precision."""
 
     version: str
@@ -56,7 +56,7 @@ class Record:
         return self.version, self.category, self.repeat
 
 
-def run_split(split: Split, precisions: Sequence[float]) -> list[Record]:
+def run_split(split: Split, precisions: Sequence[float]) -> list[ReviewRecord]:
     """Fit and test all settings on one split."""
     version, category, repeat = split
     start = time.process_time()
@@ -67,7 +67,7 @@ def run_split(split: Split, precisions: Sequence[float]) -> list[Record]:
     errors = split_errors(_taken(reviews, train), _taken(reviews, test), precisions)
     seconds = (time.process_time() - start) / len(precisions)
     return [
-        Record(
+        ReviewRecord(
             *split,
             precision,
             n_train=len(train),

@@ -18,7 +18,7 @@ from caveat.papers.rl.training import (
     EXPLOITING,
     POLICIES,
     TICKS_PER_BATCH,
-    Plan,
+    AgentPlan,
     Reward,
     train,
 )
@@ -26,7 +26,7 @@ from caveat.papers.style import line, name_axes, panels
 
 Array = NDArray[np.float64]
 
-FULL = Plan(
+FULL = AgentPlan(
     n_seeds=8,
     n_batches={"thompson": 1_500, "epsilon_greedy": 1_500, "thompson_inputs": 250},
     n_exploiting=50,
@@ -34,7 +34,7 @@ FULL = Plan(
     random_steps=5_000,
     learning_starts=1_000,
 )
-QUICK = Plan(
+QUICK = AgentPlan(
     n_seeds=2,
     n_batches=dict.fromkeys(POLICIES, 10),
     n_exploiting=2,
@@ -213,7 +213,7 @@ class ThompsonSampling(Experiment[str, Reward]):
     record = Reward
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AgentPlan:
         """How much is run."""
         return QUICK if self.quick else FULL
 

@@ -25,7 +25,7 @@ _OTHER_WORLDS = 1_000  # seeds of the worlds in which trained agents are judged
 
 
 @dataclass(frozen=True)
-class Plan:
+class AgentPlan:
     """How much is run."""
 
     n_seeds: int  # agents of each policy
@@ -58,7 +58,7 @@ class Reward:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedAgents:
     """What comes out: rewards, and the network of the first agent."""
 
     rewards: list[Reward]
@@ -68,7 +68,7 @@ class Trained:
 class Run:
     """A policy in training; it goes on from its checkpoint if there is one."""
 
-    def __init__(self, policy: str, plan: Plan, checkpoint: Path) -> None:
+    def __init__(self, policy: str, plan: AgentPlan, checkpoint: Path) -> None:
         seeds, settings = range(plan.n_seeds), plan.settings(policy)
         self.checkpoint = checkpoint
         self.worlds = Worlds([np.random.default_rng(seed) for seed in seeds])
@@ -122,7 +122,7 @@ class Run:
         return np.asarray(rewards.mean(1))
 
 
-def train(policy: str, plan: Plan, checkpoint: Path) -> Trained:
+def train(policy: str, plan: AgentPlan, checkpoint: Path) -> TrainedAgents:
     """Train the agents of a policy, from the checkpoint if there is one."""
     run = Run(policy, plan, checkpoint)
     while len(run.rewards) < plan.n_batches[policy]:
@@ -135,7 +135,7 @@ def train(policy: str, plan: Plan, checkpoint: Path) -> Trained:
     ]
     state = run.fleet.state()
     network = {k: v[0] for k, v in state.items() if k.startswith("network_")}
-    return Trained(records, network)
+    return TrainedAgents(records, network)
 
 
 def _records(policy: str, rewards: NDArray[np.float64]) -> Iterator[Reward]:

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from caveat.papers.sequence.runs import Record
+from caveat.papers.sequence.runs import ReaderRecord
 
 Array = NDArray[np.float64]
 
 
-class Curves:
+class LearningCurves:
     """The records of one task, variant and rate, over all seeds."""
 
-    def __init__(self, records: Sequence[Record]) -> None:
+    def __init__(self, records: Sequence[ReaderRecord]) -> None:
         first = records[0]
         self.task, self.variant = first.task, first.variant
         self.drop_rate = first.drop_rate
@@ -45,19 +45,23 @@ class Curves:
         return np.asarray(self.best - self.validation("log_likelihood")[:, -1])
 
 
-def all_curves(records: Sequence[Record], task: str, variant: str) -> list[Curves]:
+def all_curves(
+    records: Sequence[ReaderRecord], task: str, variant: str
+) -> list[LearningCurves]:
     """Those of a variant, a rate after the other."""
     own = [r for r in records if (r.task, r.variant) == (task, variant)]
     rates = sorted({r.drop_rate for r in own})
-    return [Curves([r for r in own if r.drop_rate == rate]) for rate in rates]
+    return [LearningCurves([r for r in own if r.drop_rate == rate]) for rate in rates]
 
 
-def chosen(records: Sequence[Record], task: str, variant: str) -> Curves:
+def chosen(records: Sequence[ReaderRecord], task: str, variant: str) -> LearningCurves:
     """Those at the rate with the best validation log-likelihood at any epoch."""
     return max(all_curves(records, task, variant), key=lambda c: float(c.best.mean()))
 
 
-def gained(ours: Curves, other: Curves, part: str) -> tuple[Array, Array]:
+def gained(
+    ours: LearningCurves, other: LearningCurves, part: str
+) -> tuple[Array, Array]:
     """By how much our log-likelihood is higher and our error lower, for each seed."""
     likelihood = ours.test("log_likelihood", part) - other.test("log_likelihood", part)
     return likelihood, other.test("error", part) - ours.test("error", part)

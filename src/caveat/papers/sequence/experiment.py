@@ -12,7 +12,7 @@ from caveat.papers.experiment import Experiment
 from caveat.papers.page import Claim, Part, bullets, flow, markdown_table
 from caveat.papers.sequence.curves import (
     Array,
-    Curves,
+    LearningCurves,
     all_curves,
     chosen,
     clear,
@@ -22,20 +22,20 @@ from caveat.papers.sequence.networks import VARIANTS, WIDTH
 from caveat.papers.sequence.runs import (
     BATCH_SIZE,
     LEARNING_RATE,
-    Effort,
-    Job,
-    Record,
+    ReaderEffort,
+    ReaderJob,
+    ReaderRecord,
     run_job,
 )
 from caveat.papers.sequence.texts import MOST_WORDS, N_WORDS, TASKS
 from caveat.papers.style import ink, legend_below, name_outer, panels
 
-Key = tuple[Job, str, int, int]
+Key = tuple[ReaderJob, str, int, int]
 
 NATS = 0.01  # what a difference must exceed in every seed to count
 _MARGINS = {"ratings": 0.001, "sentiment": 0.005}  # likewise, of errors
-_EFFORT = Effort(epochs=15, n_draws=10, n_test_draws=50)
-_EFFORT_QUICK = Effort(epochs=2, n_draws=3, n_test_draws=5, most_rows=300)
+_EFFORT = ReaderEffort(epochs=15, n_draws=10, n_test_draws=50)
+_EFFORT_QUICK = ReaderEffort(epochs=2, n_draws=3, n_test_draws=5, most_rows=300)
 _NAMES = {"ratings": "Ratings of films", "sentiment": "SST-2"}
 _ERRORS = {"ratings": "RMSE", "sentiment": "error, %"}
 _WHEN = {
@@ -69,7 +69,7 @@ one rate. All is smaller than in the authors' later code (128 units, pieces of 2
 words, 20,000 words, rate 0.5), to run in minutes."""
 
 
-def _settings(records: Sequence[Record]) -> str:
+def _settings(records: Sequence[ReaderRecord]) -> str:
     epochs = max(r.epoch for r in records)
     draws = max(r.n_draws for r in records if r.part == "validation")
     test = max(r.n_draws for r in records)
@@ -89,7 +89,7 @@ def _settings(records: Sequence[Record]) -> str:
         networks, {minutes:.0f} minutes of CPU time.""")
 
 
-def _margins(records: Sequence[Record]) -> str:
+def _margins(records: Sequence[ReaderRecord]) -> str:
     own = chosen(records, "sentiment", "sequence")
     rows, error = _rows(records, "sentiment", "test"), float(own.test("error").mean())
     points = 100 * math.sqrt(error * (1.0 - error) / rows)
@@ -101,11 +101,11 @@ def _margins(records: Sequence[Record]) -> str:
         two seeds and one test set do not settle small differences.)""")
 
 
-def _rows(records: Sequence[Record], task: str, part: str) -> int:
+def _rows(records: Sequence[ReaderRecord], task: str, part: str) -> int:
     return next(r.n_rows for r in records if (r.task, r.part) == (task, part))
 
 
-def _validation(records: Sequence[Record], task: str) -> str:
+def _validation(records: Sequence[ReaderRecord], task: str) -> str:
     head = ["masks", "rate", "best epoch", "best", "last", "lost"]
     head += [f"least {_ERRORS[task]}", "last"]
     rows = []
@@ -117,7 +117,7 @@ def _validation(records: Sequence[Record], task: str) -> str:
     return markdown_table(head, rows)
 
 
-def _course(own: Curves) -> Iterator[str]:
+def _course(own: LearningCurves) -> Iterator[str]:
     yield f"{own.best_epoch.mean():.1f}"
     last = own.validation("log_likelihood")[:, -1]
     for values in (own.best, last, own.lost):
@@ -127,7 +127,7 @@ def _course(own: Curves) -> Iterator[str]:
     yield _error(own, errors[:, -1].mean())
 
 
-def _test(records: Sequence[Record], task: str) -> str:
+def _test(records: Sequence[ReaderRecord], task: str) -> str:
     head = ["masks", "rate"]
     for when in ("last", "stopped", "last, masks off"):
         head += [f"{when}: {_ERRORS[task]}", "log-likelihood"]
@@ -143,7 +143,7 @@ def _test(records: Sequence[Record], task: str) -> str:
     return markdown_table(head, rows)
 
 
-def _spread(own: Curves, name: str, part: str) -> str:
+def _spread(own: LearningCurves, name: str, part: str) -> str:
     """Mean, least and largest over seeds."""
     values = own.test(name, part)
     found = (float(v) for v in (values.mean(), values.min(), values.max()))
@@ -152,11 +152,11 @@ def _spread(own: Curves, name: str, part: str) -> str:
     return f"{mean} ({' to '.join(ends)})"
 
 
-def _error(own: Curves, value: float) -> str:
+def _error(own: LearningCurves, value: float) -> str:
     return f"{value:.4f}" if own.task == "ratings" else f"{100 * value:.1f}"
 
 
-def _comparison(records: Sequence[Record]) -> str:
+def _comparison(records: Sequence[ReaderRecord]) -> str:
     """One mask per sequence less the others, on test rows."""
     head = ["task", "against", "lost on validation rows"]
     for when in ("last", "stopped"):
@@ -168,7 +168,7 @@ def _comparison(records: Sequence[Record]) -> str:
     return markdown_table(head, rows)
 
 
-def _against(ours: Curves, other: Curves) -> Iterator[str]:
+def _against(ours: LearningCurves, other: LearningCurves) -> Iterator[str]:
     yield f"{ours.lost.mean():.3f} against {other.lost.mean():.3f}"
     for part in _WHEN:
         likelihood, error = gained(ours, other, part)
@@ -184,7 +184,7 @@ def _judged(gains: Array, margin: float) -> str:
     return "worse" if clear(-gains, margin) else "even"
 
 
-def _verdicts(records: Sequence[Record]) -> Iterator[str]:
+def _verdicts(records: Sequence[ReaderRecord]) -> Iterator[str]:
     """What holds, on which task."""
     own = {t: [chosen(records, t, v) for v in VARIANTS] for t in TASKS}
     falls = ", ".join(f"{own[t][0].lost.mean():.3f} on {t}" for t in TASKS)
@@ -212,7 +212,7 @@ def _said(on_tasks: Iterable[bool]) -> str:
     return f"**holds** on {found[0]} only" if found else "**does not hold**"
 
 
-def _at_any_rate(records: Sequence[Record]) -> str:
+def _at_any_rate(records: Sequence[ReaderRecord]) -> str:
     """The same where the choice of a rate has no part, since it can be a near tie."""
     lost, best = [], []
     for task in TASKS:
@@ -241,7 +241,7 @@ _COLUMNS = {
 _UNITS = {"ratings": "ratings (RMSE)", "sentiment": "SST-2 (share wrong)"}
 
 
-def _curve(axes: Axes, own: Curves, column: str, k: int) -> None:
+def _curve(axes: Axes, own: LearningCurves, column: str, k: int) -> None:
     """The mean over seeds, and the range of their values."""
     values = own.validation(column)
     epochs = range(1, values.shape[1] + 1)
@@ -253,42 +253,42 @@ def _curve(axes: Axes, own: Curves, column: str, k: int) -> None:
 
 
 @dataclass(frozen=True)
-class MaskPerSequence(Experiment[Job, Record]):
+class MaskPerSequence(Experiment[ReaderJob, ReaderRecord]):
     """Film reviews and sentences, read by LSTMs; a job is a network."""
 
     name = "sequence"
     title = "One mask per sequence: dropout in LSTMs (paper 000, section 4.2)"
-    record = Record
+    record = ReaderRecord
 
     @property
-    def effort(self) -> Effort:
+    def effort(self) -> ReaderEffort:
         """How much is run."""
         return _EFFORT_QUICK if self.quick else _EFFORT
 
-    def jobs(self, records: Sequence[Record]) -> list[Job]:
+    def jobs(self, records: Sequence[ReaderRecord]) -> list[ReaderJob]:
         """Seed by seed; the longest first: all cores end at about the same time."""
         seeds, rates = ((0,), (0.25,)) if self.quick else ((0, 1), (0.25, 0.5))
         return [
-            Job(task, variant, rate, seed)
+            ReaderJob(task, variant, rate, seed)
             for seed, variant, task in product(seeds, reversed(VARIANTS), TASKS)
             for rate in (rates if variant != "none" else (0.0,))
         ]
 
-    def key(self, record: Record) -> Key:
+    def key(self, record: ReaderRecord) -> Key:
         epoch = 0 if record.part == "test_stopped" else record.epoch
         return record.job, record.part, epoch, record.n_draws
 
-    def keys(self, job: Job) -> list[Key]:
+    def keys(self, job: ReaderJob) -> list[Key]:
         """With numbers of epochs and draws: another effort is another network."""
         epochs, (n_draws, n_test) = self.effort.epochs, self.effort.draws(job.variant)
         steps = [(job, "validation", k, n_draws) for k in range(1, epochs + 1)]
         tests = [(job, "test", epochs, n_test), (job, "test_stopped", 0, n_test)]
         return steps + tests
 
-    def run(self, job: Job) -> list[Record]:
+    def run(self, job: ReaderJob) -> list[ReaderRecord]:
         return run_job(job, self.effort)
 
-    def page(self, records: Sequence[Record]) -> Iterator[Part]:
+    def page(self, records: Sequence[ReaderRecord]) -> Iterator[Part]:
         lead = "Paper 000 has no experiment here, but an expectation: "
         yield Claim(_WORDS, lead=lead, end=_MEANING)
         yield "## What was run"
@@ -310,7 +310,7 @@ class MaskPerSequence(Experiment[Job, Record]):
         yield bullets(_verdicts(records))
         yield _at_any_rate(records)
 
-    def figure(self, records: Sequence[Record]) -> Figure:
+    def figure(self, records: Sequence[ReaderRecord]) -> Figure:
         """Training loss, validation error and log-likelihood over epochs."""
         figure, grid = panels(len(TASKS), len(_COLUMNS), height=4.1, sharex=True)
         for row, task in zip(grid, TASKS, strict=True):

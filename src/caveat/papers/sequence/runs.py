@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from caveat.papers.sequence.networks import Reader, make_reader
 from caveat.papers.sequence.scores import best_precision, mc_draws, point_draws, score
-from caveat.papers.sequence.texts import N_WORDS, Part, Task, load_task
+from caveat.papers.sequence.texts import N_WORDS, Texts, TextTask, load_task
 from caveat.sampling.mcdropout import MCDropout
 
 BATCH_SIZE = 128
@@ -20,7 +20,7 @@ LEARNING_RATE = 2e-3
 
 
 @dataclass(frozen=True)
-class Effort:
+class ReaderEffort:
     """How much is run."""
 
     epochs: int
@@ -33,7 +33,7 @@ class Effort:
         return (1, 1) if variant == "none" else (self.n_draws, self.n_test_draws)
 
 
-class Job(NamedTuple):
+class ReaderJob(NamedTuple):
     """A network to train."""
 
     task: str
@@ -43,7 +43,7 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Record:
+class ReaderRecord:
     """Scores of one network after one epoch.
 
     The part is ``"validation"`` after each epoch; ``"test"`` after the last one; and
@@ -67,12 +67,12 @@ class Record:
     seconds: float  # CPU time of the epoch and its scores
 
     @property
-    def job(self) -> Job:
+    def job(self) -> ReaderJob:
         """The network."""
-        return Job(self.task, self.variant, self.drop_rate, self.seed)
+        return ReaderJob(self.task, self.variant, self.drop_rate, self.seed)
 
 
-def run_job(job: Job, effort: Effort) -> list[Record]:
+def run_job(job: ReaderJob, effort: ReaderEffort) -> list[ReaderRecord]:
     """Train one network; torch's own generator is left alone.
 
     Records are those of the validation rows after each epoch, then of the test rows.
@@ -85,8 +85,8 @@ def run_job(job: Job, effort: Effort) -> list[Record]:
         return list(_run(judge, _train(reader, task, job.seed, effort.epochs)))
 
 
-def _run(judge: "_Judge", losses: Iterator[float]) -> Iterator[Record]:
-    best: tuple[Record, dict[str, Tensor]] | None = None
+def _run(judge: "_Judge", losses: Iterator[float]) -> Iterator[ReaderRecord]:
+    best: tuple[ReaderRecord, dict[str, Tensor]] | None = None
     for epoch, loss in enumerate(losses, start=1):
         last = judge.validation(epoch, loss)
         yield last
@@ -102,7 +102,7 @@ def _run(judge: "_Judge", losses: Iterator[float]) -> Iterator[Record]:
     yield judge.test("test_stopped", best[0])
 
 
-def _train(reader: Reader, task: Task, seed: int, epochs: int) -> Iterator[float]:
+def _train(reader: Reader, task: TextTask, seed: int, epochs: int) -> Iterator[float]:
     """The mean loss of each epoch; no weight decay.
 
     With Adam a decay would draw the vectors of rare words, which mostly have no other
@@ -126,7 +126,9 @@ def _train(reader: Reader, task: Task, seed: int, epochs: int) -> Iterator[float
 class _Judge:
     """Scores a network as its weights change, and keeps the time."""
 
-    def __init__(self, job: Job, effort: Effort, task: Task, reader: Reader) -> None:
+    def __init__(
+        self, job: ReaderJob, effort: ReaderEffort, task: TextTask, reader: Reader
+    ) -> None:
         self.reader = reader
         self._job, self._task = job, task
         masked = job.variant != "none"
@@ -134,33 +136,33 @@ class _Judge:
         self._n_draws, self._n_test_draws = effort.draws(job.variant)
         self._clock = time.process_time()
 
-    def validation(self, epoch: int, loss: float) -> Record:
+    def validation(self, epoch: int, loss: float) -> ReaderRecord:
         part = self._task.validation
         draws = self._draws(part, self._n_draws)
         state = epoch, loss, best_precision(self._task, draws)
         return self._record("validation", part, draws, state)
 
-    def test(self, name: str, last: Record) -> Record:
+    def test(self, name: str, last: ReaderRecord) -> ReaderRecord:
         part = self._task.test
         draws = self._draws(part, self._n_test_draws)
         state = last.epoch, last.train_loss, last.precision
         return self._record(name, part, draws, state)
 
     def _record(
-        self, name: str, part: Part, draws: Tensor, state: tuple[int, float, float]
-    ) -> Record:
+        self, name: str, part: Texts, draws: Tensor, state: tuple[int, float, float]
+    ) -> ReaderRecord:
         """Without masks with a precision of its own."""
         epoch, loss, precision = state
         known = point_draws(self.reader, self._task.validation)
         chosen = best_precision(self._task, known)
         found = score(self._task, part, draws, precision)
         point = score(self._task, part, point_draws(self.reader, part), chosen)
-        return Record(
+        return ReaderRecord(
             *self._job, name, epoch, len(part), len(draws), loss, precision,
             *found, *point, self._seconds(),
         )  # fmt: skip
 
-    def _draws(self, part: Part, n_draws: int) -> Tensor:
+    def _draws(self, part: Texts, n_draws: int) -> Tensor:
         if self._mc is None:
             return point_draws(self.reader, part)
         return mc_draws(self._mc, part, n_draws)

@@ -1,12 +1,13 @@
 """Error and log-likelihood of draws: of ratings, and of sentiments."""
 
+import copy
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from caveat.papers.sequence.networks import Reader
-from caveat.papers.sequence.texts import Part, Task
+from caveat.papers.sequence.texts import Texts, TextTask
 from caveat.predictive import CategoricalPredictive, GaussianPredictive
 from caveat.sampling.mcdropout import MCDropout
 from caveat.training.likelihood import best_scale, residuals
@@ -22,22 +23,19 @@ class Score(NamedTuple):
 
 
 @torch.no_grad()
-def point_draws(reader: Reader, part: Part) -> Tensor:
+def point_draws(reader: Reader, part: Texts) -> Tensor:
     """Outputs without masks, as a single draw (1, rows, outputs)."""
-    mode = reader.training
-    reader.eval()
-    outputs = torch.cat([reader(words) for words in part.words])
-    reader.train(mode)
-    return outputs.unsqueeze(0)
+    still = copy.deepcopy(reader).eval()
+    return torch.cat([still(words) for words in part.words]).unsqueeze(0)
 
 
-def mc_draws(mc: MCDropout, part: Part, n_draws: int) -> Tensor:
+def mc_draws(mc: MCDropout, part: Texts, n_draws: int) -> Tensor:
     """Outputs under masks, (draws, rows, outputs); one draw is one function."""
     groups = [mc.draws(words, n_draws=n_draws, progress=False) for words in part.words]
     return torch.cat(groups, 1)
 
 
-def best_precision(task: Task, draws: Tensor) -> float:
+def best_precision(task: TextTask, draws: Tensor) -> float:
     """Of the noise in ratings, where validation rows are most likely (ledger E3)."""
     if task.n_outputs > 1:
         return 1.0
@@ -46,7 +44,7 @@ def best_precision(task: Task, draws: Tensor) -> float:
     return best_scale([errors], low=low, high=high).scale
 
 
-def score(task: Task, part: Part, draws: Tensor, precision: float) -> Score:
+def score(task: TextTask, part: Texts, draws: Tensor, precision: float) -> Score:
     """Of the mean of draws, or of the mean of their probabilities.
 
     Draws have shape (draws, rows, outputs); the precision is that of ratings.
@@ -61,10 +59,10 @@ def score(task: Task, part: Part, draws: Tensor, precision: float) -> Score:
     return Score(float(error), float(ratings.log_prob(targets).mean()))
 
 
-def _ratings(task: Task, draws: Tensor) -> Tensor:
+def _ratings(task: TextTask, draws: Tensor) -> Tensor:
     return draws.double() * task.scale + task.shift
 
 
-def _targets(task: Task, part: Part) -> Tensor:
+def _targets(task: TextTask, part: Texts) -> Tensor:
     targets = torch.cat(part.targets)
     return targets if task.n_outputs > 1 else _ratings(task, targets)

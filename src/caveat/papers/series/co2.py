@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from caveat.data import CO2Data, load_co2
 from caveat.papers.page import Claim, Part, claim, flow, verdict
-from caveat.papers.series.experiment import Effort, Series
+from caveat.papers.series.experiment import Series, SeriesEffort
 from caveat.papers.series.models import (
     ERF_KERNEL,
     KERNELS,
@@ -18,7 +18,7 @@ from caveat.papers.series.models import (
     RELU_KERNEL,
     SQUARED_EXPONENTIAL,
     TANH_5,
-    Task,
+    SeriesTask,
 )
 from caveat.papers.series.nets import Net
 from caveat.papers.series.panels import Observed, draw_panels
@@ -210,16 +210,12 @@ class CO2(Series):
 
     name = "co2"
     title = "Figures 2 and 3 of paper 001: CO2 extrapolated"
-    full = Effort(width=1024, n_steps=1000, n_draws=1000, every=3, n_restarts=2)
+    full = SeriesEffort(width=1024, n_steps=1000, n_draws=1000, every=3, n_restarts=2)
     asked_before = (TANH_LOW, TANH_HIGH)
 
     @property
     def nets(self) -> tuple[Net, ...]:
-        size = {
-            "batch_size": 200,
-            "n_steps": self.effort.n_steps,
-            "width": self.effort.width,
-        }
+        size = self.effort.size | {"batch_size": 200}
         return (
             Net(RELU_5, "relu", 4, 0.1, 1e-2, 1e-6, **size),
             Net(TANH_LOW, "tanh", 4, 0.1, 5e-3, 5e-7, **size),
@@ -228,7 +224,7 @@ class CO2(Series):
         )
 
     @property
-    def task(self) -> Task:
+    def task(self) -> SeriesTask:
         """Training months, later months up to x*, x* itself and a place far beyond."""
         data, every = load_co2(), self.effort.every
         star = float(data.x_test[-1])
@@ -242,7 +238,7 @@ class CO2(Series):
                 ("far", np.array([FAR * star]), np.array([np.nan])),
             ]
         )
-        return Task(data.train.x, data.train.y, places)
+        return SeriesTask(data.train.x, data.train.y, places)
 
     def row(self, curve: Curve) -> dict[str, str]:
         train, later = curve.part("train"), curve.part("later")

@@ -13,14 +13,14 @@ from caveat.papers.series.models import (
     Model,
     NetModel,
     ProcessModel,
-    Task,
+    SeriesTask,
 )
 from caveat.papers.series.nets import BIAS_RATE, MOMENTUM, RELEASED_STEPS, Net
 from caveat.papers.series.points import Curve, Curves, Key, Point
 
 
 @dataclass(frozen=True)
-class Effort:
+class SeriesEffort:
     """How much work to put in."""
 
     width: int  # of the nets
@@ -29,8 +29,13 @@ class Effort:
     every: int  # predict at every so many observations; more would only take longer
     n_restarts: int  # of the search for hyper-parameters of a Gaussian process
 
+    @property
+    def size(self) -> dict[str, int]:
+        """That of the nets."""
+        return {"n_steps": self.n_steps, "width": self.width}
 
-QUICK = Effort(width=48, n_steps=60, n_draws=50, every=8, n_restarts=0)
+
+QUICK = SeriesEffort(width=48, n_steps=60, n_draws=50, every=8, n_restarts=0)
 
 
 @dataclass(frozen=True)
@@ -42,11 +47,11 @@ class Series(Experiment[Model, Point]):
 
     @property
     @abstractmethod
-    def full(self) -> Effort:
+    def full(self) -> SeriesEffort:
         """That of the results."""
 
     @property
-    def effort(self) -> Effort:
+    def effort(self) -> SeriesEffort:
         """That of this run."""
         return QUICK if self.quick else self.full
 
@@ -57,7 +62,7 @@ class Series(Experiment[Model, Point]):
 
     @property
     @abstractmethod
-    def task(self) -> Task:
+    def task(self) -> SeriesTask:
         """The series."""
 
     @abstractmethod

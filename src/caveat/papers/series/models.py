@@ -36,7 +36,7 @@ _EXACT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class SeriesTask:
     """A series: training data, and where to predict (some of it is ``"train"``)."""
 
     x: Array
@@ -53,7 +53,7 @@ class Model(ABC):
         """What tells its curves apart."""
 
     @abstractmethod
-    def points(self, task: Task, folder: Path) -> list[Point]:
+    def points(self, task: SeriesTask, folder: Path) -> list[Point]:
         """All points of its curves; nets are kept in the folder."""
 
 
@@ -75,7 +75,7 @@ class NetModel(Model):
         counts = (FEW_DRAWS, self.n_draws) if n_steps else (self.n_draws,)
         return [(name, STANDARD, n_steps, 0), *((name, MC, n_steps, n) for n in counts)]
 
-    def points(self, task: Task, folder: Path) -> list[Point]:
+    def points(self, task: SeriesTask, folder: Path) -> list[Point]:
         file = folder / f"{self.net.name.replace(' ', '_')}.safetensors"
         module = train(self.net, task.x, task.y, file)
         x = torch.from_numpy(task.places.x.astype(np.float32))[:, None]
@@ -107,7 +107,7 @@ class ProcessModel(Model):
     def curves(self) -> list[Key]:
         return [(self.name, PROCESS, 0, 0)]
 
-    def points(self, task: Task, folder: Path) -> list[Point]:
+    def points(self, task: SeriesTask, folder: Path) -> list[Point]:
         process = GaussianProcessRegressor(
             covariance(self.name) + WhiteKernel(0.1, (1e-6, 1e1)),
             n_restarts_optimizer=self.n_restarts,

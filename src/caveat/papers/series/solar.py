@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from caveat.data import load_solar
 from caveat.data.series import Gap
 from caveat.papers.page import Part, bullets, claim, table, verdict
-from caveat.papers.series.experiment import Effort, Series
+from caveat.papers.series.experiment import Series, SeriesEffort
 from caveat.papers.series.models import (
     ERF_KERNEL,
     KERNELS,
@@ -17,7 +17,7 @@ from caveat.papers.series.models import (
     RELU_KERNEL,
     SQUARED_EXPONENTIAL,
     TANH_5,
-    Task,
+    SeriesTask,
 )
 from caveat.papers.series.nets import Net
 from caveat.papers.series.panels import Observed, draw_panels
@@ -41,15 +41,11 @@ class Solar(Series):
 
     name = "solar"
     title = "Appendix D.1 of paper 001: solar irradiance interpolated"
-    full = Effort(width=1024, n_steps=600, n_draws=1000, every=3, n_restarts=2)
+    full = SeriesEffort(width=1024, n_steps=600, n_draws=1000, every=3, n_restarts=2)
 
     @property
     def nets(self) -> tuple[Net, ...]:
-        size = {
-            "batch_size": 275,
-            "n_steps": self.effort.n_steps,
-            "width": self.effort.width,
-        }
+        size = self.effort.size | {"batch_size": 275}
         return (
             Net(RELU_5, "relu", 4, 0.1, 5e-2, 5e-6, **size),
             Net(TANH_5, "tanh", 4, 0.1, 5e-3, 5e-7, **size),
@@ -57,12 +53,12 @@ class Solar(Series):
         )
 
     @property
-    def task(self) -> Task:
+    def task(self) -> SeriesTask:
         """The points of the gaps, and some of the training points."""
         data, every = load_solar(), self.effort.every
         known = ("train", data.train.x[::every], data.train.y[::every])
         places = Places.of([known, ("gap", data.test.x, data.test.y)])
-        return Task(data.train.x, data.train.y, places)
+        return SeriesTask(data.train.x, data.train.y, places)
 
     def row(self, curve: Curve) -> dict[str, str]:
         train, gap = curve.part("train"), curve.part("gap")

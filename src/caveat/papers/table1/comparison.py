@@ -42,7 +42,7 @@ PAIRED_WITH = {
 }
 
 
-class Value(NamedTuple):
+class SplitMean(NamedTuple):
     """A mean over splits and its standard error."""
 
     mean: float
@@ -56,9 +56,9 @@ class Row:
     variant: str
     dataset: str
     n_splits: int
-    ours: dict[str, Value]  # by metric
-    paired: dict[str, Value]  # ours minus the authors' on the same splits, if any
-    published: dict[str, dict[str, Value]]  # by opponent and metric
+    ours: dict[str, SplitMean]  # by metric
+    paired: dict[str, SplitMean]  # ours minus the authors' on the same splits, if any
+    published: dict[str, dict[str, SplitMean]]  # by opponent and metric
     cap: float  # the largest log-likelihood that the 2018 grid's precisions allow
     seconds: float  # per split
 
@@ -77,7 +77,7 @@ def rows(records: Sequence[Record]) -> list[Row]:
     ]
 
 
-def verdict(metric: str, ours: Value, theirs: Value) -> str:
+def verdict(metric: str, ours: SplitMean, theirs: SplitMean) -> str:
     """``"win"``, ``"tie"`` (within one combined standard error) or ``"lose"``."""
     gap = theirs.mean - ours.mean if metric == "rmse" else ours.mean - theirs.mean
     combined = math.hypot(ours.error, theirs.error)
@@ -86,7 +86,7 @@ def verdict(metric: str, ours: Value, theirs: Value) -> str:
     return "win" if gap > 0 else "lose"
 
 
-def paired_z(difference: Value) -> float:
+def paired_z(difference: SplitMean) -> float:
     """The paired difference in standard errors."""
     return difference.mean / difference.error if difference.error else 0.0
 
@@ -109,13 +109,13 @@ def _metric(record: Record, metric: str) -> float:
     return record.rmse if metric == "rmse" else record.log_likelihood
 
 
-def _value(values: Iterable[float]) -> Value:
+def _value(values: Iterable[float]) -> SplitMean:
     found = np.array(list(values))
     error = found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
-    return Value(float(found.mean()), float(error))
+    return SplitMean(float(found.mean()), float(error))
 
 
-def _paired(records: Sequence[Record]) -> dict[str, Value]:
+def _paired(records: Sequence[Record]) -> dict[str, SplitMean]:
     first = records[0]
     variant = PAIRED_WITH.get((first.protocol, first.variant))
     theirs = {
@@ -131,16 +131,16 @@ def _paired(records: Sequence[Record]) -> dict[str, Value]:
     }
 
 
-def _published(dataset: str) -> dict[str, dict[str, Value]]:
+def _published(dataset: str) -> dict[str, dict[str, SplitMean]]:
     """By the authors' own logs where there are some, else as printed."""
-    found: dict[str, dict[str, Value]] = {}
+    found: dict[str, dict[str, SplitMean]] = {}
     n_splits = len(load_uci(dataset).splits)
     for result in load_uci_published():
         for name, (source, method) in OPPONENTS.items():
             meant = result.dataset == dataset and result.method == method
             if meant and source in result.source:
                 error = _standard_error(result.spread, result.spread_type, n_splits)
-                value = Value(result.mean, math.hypot(error, ROUNDING))
+                value = SplitMean(result.mean, math.hypot(error, ROUNDING))
                 found.setdefault(name, {})[result.metric] = value
     for name, variant in LOGGED.items():
         logged = [

@@ -16,7 +16,7 @@ from caveat.papers.table1.comparison import (
     OPPONENTS,
     PAIRED_WITH,
     Row,
-    Value,
+    SplitMean,
     paired_z,
     rows,
     verdict,
@@ -55,7 +55,7 @@ def _against(row: Row, metric: str, opponent: str) -> str:
     return f"{_shown(row, metric, value)} {mark}"
 
 
-def _shown(row: Row, metric: str, value: Value) -> str:
+def _shown(row: Row, metric: str, value: SplitMean) -> str:
     digits = _DIGITS[metric].get(row.dataset, 3)
     return f"{value.mean:.{digits}f} ± {value.error:.{digits}f}"
 
@@ -112,7 +112,7 @@ def _averaging(records: Sequence[Record]) -> str:
 
 
 def _panel(panel: Axes, own: Sequence[Row], metric: str) -> None:
-    entries: list[tuple[str, Value, bool]] = [
+    entries: list[tuple[str, SplitMean, bool]] = [
         (f"ours, {row.variant}", row.ours[metric], True) for row in own
     ]
     published = own[0].published

@@ -1,11 +1,10 @@
-"""MC dropout against ensembles: networks, arithmetic of the claims, and the page."""
+"""MC dropout against ensembles: arithmetic of the claims, page and stored result."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from caveat.cli import main
 from caveat.errors import DataError
@@ -17,9 +16,7 @@ from caveat.papers.ensemble.comparison import (
     PLAIN,
     SHORT,
     STANDARD,
-    Job,
     Result,
-    best,
     trials,
 )
 from caveat.papers.ensemble.experiment import (
@@ -30,66 +27,13 @@ from caveat.papers.ensemble.experiment import (
     select,
     share_of_gain,
 )
-from caveat.papers.ensemble.networks import Kind, Perceptron, as_rows
-from caveat.papers.lenet import as_input
-from caveat.papers.lenet.images import small_digits
 from caveat.papers.records import read_records
-from caveat.sampling import inspect
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results" / "ensemble.csv"
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "ensemble.csv"
 
 
 def result(method, n_passes, error, replicate=0, log_likelihood=-0.1):
     return Result("test", replicate, method, "", n_passes, 10, 1, error, log_likelihood)
-
-
-@pytest.mark.parametrize(
-    ("rates", "n_sites"), [((0.0, 0.0, 0.0), 0), ((0.0, 0.1, 0.1), 2), ((0.1,) * 3, 3)]
-)
-def test_a_network_drops_where_the_fleet_does(rates, n_sites):
-    net = Perceptron(Kind(rates, 0.0), 1, 0).build()
-    assert sum(isinstance(m, torch.nn.Dropout) for m in net) == n_sites
-    assert net(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
-    if n_sites:
-        assert len(inspect(net, torch.zeros(2, 1, 28, 28))) == n_sites
-
-
-def test_a_network_learns_and_is_the_same_again():
-    images = small_digits()
-    job = Perceptron(DROPOUT[0], 3, seed=1, n_train=600)
-    net = job.train(images)
-    with torch.no_grad():
-        found = net(as_input(images.test.image)).argmax(-1)
-        again = job.train(images)(as_input(images.test.image)).argmax(-1)
-    assert torch.equal(found, again)
-    assert (found == images.test.label).double().mean() > 0.7
-    rows = as_rows(images.test)
-    assert rows.x.shape == (450, 784)
-    torch.testing.assert_close(rows.x, as_input(images.test.image).flatten(1))
-
-
-def a_replicate(number):
-    """The networks of MC dropout and of both ensembles."""
-    methods = {MC: DROPOUT[0], LONG: PLAIN[0], SHORT: PLAIN[0]}
-    jobs = [Job("test", number, *method) for method in methods.items()]
-    return [job.nets(small_digits(), FULL) for job in jobs]
-
-
-def test_names_of_files_tell_networks_apart():
-    effort = replace(FULL, n_held_out=300)
-    nets = [net for job in trials() for net in job.nets(small_digits(), effort)]
-    for number in range(3):
-        nets += [net for own in a_replicate(number) for net in own]
-    assert len(nets) == len(PLAIN) + len(DROPOUT) + 3 * (1 + 2 * N_MEMBERS)
-    assert len({net.name for net in nets}) == len(nets)
-    assert {net.n_train for net in nets} == {len(small_digits().train) - 300, None}
-
-
-def test_costs_of_training_are_equal():
-    (single,), long, short = a_replicate(0)
-    assert sum(net.epochs for net in short) == single.epochs
-    assert [net.epochs for net in long] == [single.epochs] * N_MEMBERS
-    assert len({net.seed for net in long}) == N_MEMBERS
 
 
 def test_what_is_tested_is_chosen_by_all_trials(tmp_path):
@@ -111,14 +55,6 @@ def test_other_digits_are_for_smoke_tests_only(tmp_path, no_data):
     assert Ensembles(tmp_path, quick=True).images.name == "digits"
     with pytest.raises(DataError, match="needs MNIST, the images found are digits"):
         assert Ensembles(tmp_path).images
-
-
-def test_the_best_kind_is_that_of_the_largest_likelihood():
-    validation = [
-        replace(result(MC, 1, 0.0, log_likelihood=-value), kind=str(kind))
-        for kind, value in zip(DROPOUT, (0.3, 0.1, 0.2, 0.4), strict=True)
-    ]
-    assert best(DROPOUT, validation) == DROPOUT[1]
 
 
 def test_gains_are_paired_by_replicate():

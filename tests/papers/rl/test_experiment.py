@@ -1,7 +1,6 @@
-"""Figures 5 and 6 of paper 001: curves, the run, and the stored result."""
+"""Figures 5 and 6 of paper 001: curves, the page, the run, and the stored result."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +18,9 @@ from caveat.papers.rl.experiment import (
     smoothed,
     summarise,
 )
-from caveat.papers.rl.training import POLICIES, Plan, Reward, Run, train
+from caveat.papers.rl.training import POLICIES, Reward
 
-STORED = Path(__file__).parents[2] / "docs" / "results" / "rl.csv"
-
-
-PLAN = Plan(2, dict.fromkeys(POLICIES, 4), 1, 5, 400, 200)
+STORED = Path(__file__).parents[3] / "docs" / "results" / "rl.csv"
 
 
 def n_records(plan):
@@ -62,25 +58,6 @@ def test_settings_are_those_of_the_paper():
     assert jobs["epsilon_greedy"].epsilon(100_000) == pytest.approx(0.507614213198)
     assert FULL.n_seeds >= 5 and FULL.burn_in == 25
     assert FULL.random_steps == 5_000 and FULL.learning_starts == 1_000
-
-
-def test_agents_of_a_seed_share_their_random_steps(tmp_path):
-    runs = [Run(policy, PLAN, tmp_path / "none.npz") for policy in POLICIES]
-    for run in runs:
-        run.advance()
-    for other in runs[1:]:
-        np.testing.assert_array_equal(other.rewards, runs[0].rewards)
-
-
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
-    monkeypatch.setattr("caveat.papers.rl.training._PER_CHECKPOINT", 2)
-    whole = train("thompson", PLAN, tmp_path / "whole.npz")
-    path, shorter = tmp_path / "state.npz", replace(PLAN, n_batches={"thompson": 2})
-    train("thompson", shorter, path)
-    rest = train("thompson", PLAN, path)
-    assert rest.rewards == whole.rewards
-    for name, layer in whole.network.items():
-        np.testing.assert_array_equal(layer, rest.network[name])
 
 
 def test_page_says_what_the_numbers_say():
