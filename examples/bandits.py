@@ -40,7 +40,8 @@ from caveat.decisions.bandits import (
     WheelProblem,
     run_bandit,
 )
-from caveat.papers.output import markdown_table, read_records, write_records
+from caveat.papers.page import markdown_table
+from caveat.papers.records import read_records, write_records
 from caveat.papers.style import house_style, panels
 from caveat.papers.workers import spread
 

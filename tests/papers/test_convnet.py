@@ -9,13 +9,29 @@ import torch
 from torch import nn
 
 from caveat.cli import main
-from caveat.papers.convnet.features import feature_growth
-from caveat.papers.convnet.report import Gap, between, gain, mean_of, select, sizes
-from caveat.papers.lenet import DROPOUT, STANDARD, Labelled, Point
-from caveat.papers.output import read_records
+from caveat.papers.convnet.curves import (
+    STANDARD,
+    CurvePoint,
+    Growth,
+    curve,
+    feature_growth,
+)
+from caveat.papers.convnet.experiment import (
+    ConvNet,
+    Difference,
+    between,
+    gain,
+    mean_of,
+    select,
+    sizes,
+)
+from caveat.papers.lenet import DROPOUT, Labelled, NetJob
+from caveat.papers.lenet.images import small_digits
+from caveat.papers.records import read_records
+from caveat.papers.runner import complete
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "convnet.csv"
-POINT = Point("end", 10, 0, STANDARD, 1, 1000, 0.02, 0.0, -0.1, 0.01, 0.0, 0.0)
+POINT = CurvePoint("end", 10, 0, STANDARD, 1, 1000, 0.02, 0.0, -0.1, 0.01, 0.0, 0.0)
 
 
 def test_pooling_grows_by_the_expected_maximum():
@@ -27,6 +43,16 @@ def test_pooling_grows_by_the_expected_maximum():
     (found,) = feature_growth(net, flat)
     variance = 4 * (15 / 16) * (1 / 16) / 20  # of a mean of 20 draws
     assert found == pytest.approx(math.sqrt(1.875**2 + variance), abs=0.05)
+
+
+def test_curves_count_what_draws_change():
+    job, test = NetJob("everywhere", 15, 0), small_digits().test.first(80)
+    points = list(curve(job.train(small_digits()), job, test, (1, 4)))
+    assert [p.n_draws for p in points] == [STANDARD, 1, 4]
+    assert [p.n_groups for p in points] == [1, 4, 1]
+    for point in points[1:]:
+        change = 80 * (points[0].error - point.error)
+        assert point.mended - point.broken == pytest.approx(change, abs=1e-3)
 
 
 def test_gain_is_paired_by_image():
@@ -52,7 +78,11 @@ def test_a_gap_between_networks_has_the_error_of_both():
 
 @pytest.mark.parametrize(
     ("gap", "sure", "none"),
-    [(Gap(0.3, 0.1), True, False), (Gap(0.1, 0.1), False, True), (Gap(-1, 0.1), 0, 0)],
+    [
+        (Difference(0.3, 0.1), True, False),
+        (Difference(0.1, 0.1), False, True),
+        (Difference(-1, 0.1), 0, 0),
+    ],
 )
 def test_a_gap_is_sure_beyond_two_standard_errors(gap, sure, none):
     assert (gap.is_sure, gap.is_none) == (sure, none)
@@ -67,17 +97,24 @@ def test_command_line_without_data(tmp_path, capsys, no_data):
     page = capsys.readouterr().out
     assert "digits, 1,347 images to train on, 300 to test on" in page
     assert (tmp_path / "convnet_quick.png").stat().st_size > 10_000
-    stored = read_records(tmp_path / "convnet_quick.csv", Point)
+    stored = read_records(tmp_path / "convnet_quick.csv", CurvePoint)
     assert [p.n_draws for p in stored if p.dropout == "none"] == [STANDARD]
     assert sizes(stored, "everywhere") == sizes(stored, "end") == [1, 2, 5, 10]
     assert {p.dropout for p in stored} == set(DROPOUT)
+    experiment = ConvNet(tmp_path, quick=True)
+    growth = read_records(experiment.growth(0), Growth)
+    assert [(g.data, g.pooling) for g in growth] == [("digits", 1), ("digits", 2)]
+    assert complete(experiment, n_workers=1) == 0
+    experiment.growth(0).unlink()  # a job whose file is lost is run again
+    assert complete(experiment, n_workers=1) == 1
+    assert read_records(experiment.growth(0), Growth) == growth
 
 
 @pytest.fixture(scope="module")
 def stored():
     if not RESULTS.exists():
         pytest.skip(f"{RESULTS.name} is absent: run caveat reproduce convnet")
-    return read_records(RESULTS, Point)
+    return read_records(RESULTS, CurvePoint)
 
 
 def test_stored_dropout_everywhere_needs_averages(stored):

@@ -1,4 +1,4 @@
-"""The shared LeNet: its layers, Caffe's updates restated, files, and curves."""
+"""The shared LeNet: its layers, Caffe's updates restated, files, and scores."""
 
 import copy
 from dataclasses import dataclass, replace
@@ -9,20 +9,19 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from caveat.errors import DataError
 from caveat.papers.lenet import (
     DROPOUT,
     SOLVER,
-    STANDARD,
-    CurveJob,
     Images,
     Labelled,
+    LabelScore,
     NetJob,
-    Score,
-    Store,
+    NetStore,
     as_input,
-    curves,
     drawn_logits,
     grouped,
+    images_of,
     load_images,
     make_lenet,
     standard_log_probs,
@@ -126,6 +125,13 @@ def test_digits_stand_in_for_mnist(no_data):
     assert not x[:, :, :4].any() and not x[:, :, :, -4:].any()
 
 
+def test_numbers_of_other_images_are_not_mixed(no_data):
+    assert images_of({"digits"}).name == "digits"
+    for names in ({"MNIST"}, {"MNIST", "digits"}):
+        with pytest.raises(DataError, match="found now are digits"):
+            images_of(names)
+
+
 def test_mnist_is_taken_where_it_is(real_data):
     images = load_images()
     assert images.name == "MNIST"
@@ -151,19 +157,26 @@ class Counted:
 
 
 def test_a_store_trains_what_it_lacks(tmp_path, no_data):
-    store = Store(tmp_path / "nets", "digits")
-    assert store.complete([Counted(1), Counted(2)], n_workers=1) == 2
-    assert store.complete([Counted(1), Counted(2), Counted(3)], n_workers=1) == 1
+    store = NetStore(tmp_path / "nets", "digits")
+    for seed in (1, 2, 3):
+        store.get(Counted(seed))
     assert store.load(Counted(2))[1].weight.unique().tolist() == [2.0]
     store.path(Counted(1)).write_bytes(b"broken off")
     store.path(Counted(2)).write_bytes(store.path(Counted(3)).read_bytes())
     assert [seed for seed in range(1, 5) if store.has(Counted(seed))] == [3]
     assert replace(store, data="MNIST").path(Counted(3)) != store.path(Counted(3))
-    assert store.complete([Counted(1), Counted(2)], n_workers=1) == 2
+    assert store.get(Counted(2))[1].weight.unique().tolist() == [2.0]
+
+
+def test_a_store_trains_once_what_it_is_asked_for(tmp_path, no_data, monkeypatch):
+    store = NetStore(tmp_path / "nets", "digits")
+    assert store.get(Counted(2))[1].weight.unique().tolist() == [2.0]
+    monkeypatch.setattr(Counted, "train", None)
+    assert store.get(Counted(2))[1].weight.unique().tolist() == [2.0]
 
 
 def test_a_stored_lenet_is_the_one_that_was_trained(tmp_path, few):
-    job, store = NetJob("everywhere", 2, 0), Store(tmp_path, "digits")
+    job, store = NetJob("everywhere", 2, 0), NetStore(tmp_path, "digits")
     net = job.train(few)
     store.save(job, net)
     assert store.has(job) and not store.has(replace(job, seed=1))
@@ -179,7 +192,7 @@ def test_groups_and_scores_are_averages():
     assert len(found) == 2
     expected = log_probs[3:6].exp().mean(0)
     torch.testing.assert_close(found[1].exp(), expected)
-    score = Score.of(found[1], label)
+    score = LabelScore.of(found[1], label)
     own = np.log(expected.numpy()[np.arange(20), label.numpy()])
     assert score.log_likelihood == pytest.approx(own.mean())
     assert score.log_likelihood_se == pytest.approx(own.std(ddof=1) / np.sqrt(20))
@@ -197,23 +210,6 @@ def test_draws_of_the_last_layer_average_to_the_standard_logits(few):
     assert_mean_is(draws.flatten(1), expected.flatten())
     torch.testing.assert_close(standard_log_probs(net, image), expected.log_softmax(-1))
     assert all(torch.equal(before[k], v) for k, v in net.state_dict().items())
-
-
-def test_curves_are_kept_and_count_what_draws_change(tmp_path, no_data):
-    images = load_images()
-    store, net = Store(tmp_path, images.name), NetJob("everywhere", 15, 0)
-    store.complete([net], n_workers=1)
-    job = CurveJob(store, net, (1, 4), 80)
-    points = curves([job], n_workers=1)
-    assert [p.n_draws for p in points] == [STANDARD, 1, 4]
-    assert [p.n_groups for p in points] == [1, 4, 1]
-    for point in points[1:]:
-        change = 80 * (points[0].error - point.error)
-        assert point.mended - point.broken == pytest.approx(change, abs=1e-3)
-    store.path(net).unlink()  # from now on only the file beside it can answer
-    assert curves([job], n_workers=1) == points
-    draws = CurveJob(store, net, (), 80)
-    assert draws.path != job.path
 
 
 def test_labelled_images_from_both_ends():

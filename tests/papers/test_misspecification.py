@@ -7,23 +7,24 @@ import numpy as np
 import pytest
 
 from caveat.cli import main
-from caveat.papers import misspecification
-from caveat.papers.misspecification import run_panels
-from caveat.papers.misspecification.records import Record, summarise
-from caveat.papers.misspecification.report import Panel, render
+from caveat.papers.misspecification.experiment import ConditionPanel, Misspecification
 from caveat.papers.misspecification.simulation import (
     CONDITIONS,
     METHODS,
     N_FEATURES,
+    PER_PART,
     STRENGTHS,
     TRUE_PRIOR,
-    Part,
+    DataPart,
+    ModelRecord,
     draw_sets,
     drop_rates,
+    parts,
     run_part,
     squared_errors,
+    summarise,
 )
-from caveat.papers.output import read_records
+from caveat.papers.records import read_records
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "misspecification.csv"
 
@@ -46,7 +47,7 @@ def test_strengths_hold_the_true_prior():
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("n_features", N_FEATURES)
 def test_covariates_have_rank_ten_and_unit_variance(condition, n_features):
-    data = draw_sets(Part(condition, n_features, 0, 400))
+    data = draw_sets(DataPart(condition, n_features, 0, 400))
     x = np.concatenate([data.x, data.x_test], axis=1)
     assert np.linalg.matrix_rank(x[0]) == 10
     squares = np.square(x).mean((1, 2))
@@ -57,7 +58,7 @@ def test_covariates_have_rank_ten_and_unit_variance(condition, n_features):
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_response_is_linear_in_the_ten_directions_with_unit_noise(condition):
     """Also after the shift, which is one factor per column for all rows."""
-    data = draw_sets(Part(condition, 20, 0, 300))
+    data = draw_sets(DataPart(condition, 20, 0, 300))
     x = np.concatenate([data.x, data.x_test], axis=1)
     y = np.concatenate([data.y, data.y_test], axis=1)[..., None]
     left = np.linalg.svd(x, full_matrices=False)[0][..., :10]
@@ -68,7 +69,7 @@ def test_response_is_linear_in_the_ten_directions_with_unit_noise(condition):
 
 def test_only_the_shift_makes_columns_of_different_size():
     for condition in CONDITIONS:
-        data = draw_sets(Part(condition, 20, 0, 100))
+        data = draw_sets(DataPart(condition, 20, 0, 100))
         x = np.concatenate([data.x, data.x_test], axis=1)
         sizes = np.square(x).mean(1)
         small = (sizes < 0.05).mean()  # of a squared normal number 0.18 are
@@ -79,14 +80,14 @@ def test_only_the_shift_makes_columns_of_different_size():
     ("condition", "signal"), [("default", 40), ("junk features", 10)]
 )
 def test_junk_features_do_not_move_the_response(condition, signal):
-    data = draw_sets(Part(condition, 40, 0, 1000))
+    data = draw_sets(DataPart(condition, 40, 0, 1000))
     squares = np.square(data.y).mean(1)
     error = squares.std() / math.sqrt(len(squares))
     assert abs(squares.mean() - signal - 1.0) < 5 * error
 
 
 def test_errors_are_those_of_the_formula():
-    data = draw_sets(Part("covariate shift", 40, 1, 3))
+    data = draw_sets(DataPart("covariate shift", 40, 1, 3))
     errors = squared_errors(data)
     assert errors.shape == (len(METHODS), len(STRENGTHS), 3)
     k, rate = 10, drop_rates(STRENGTHS)[10]
@@ -103,9 +104,9 @@ def test_errors_are_those_of_the_formula():
 
 
 def test_parts_add_up():
-    parts = [Part("default", 10, k, 30) for k in range(3)]
-    records = summarise(parts, [run_part(part) for part in parts])
-    errors = np.concatenate([squared_errors(draw_sets(p)) for p in parts], axis=2)
+    own = [DataPart("default", 10, k, 30) for k in range(3)]
+    records = summarise(own, [run_part(part) for part in own])
+    errors = np.concatenate([squared_errors(draw_sets(p)) for p in own], axis=2)
     gaps = errors - errors[0, TRUE_PRIOR]
     found = np.array([[r.error, r.error_se, r.gap, r.gap_se] for r in records])
     for column, sample in ((0, errors), (2, gaps)):
@@ -116,47 +117,36 @@ def test_parts_add_up():
     assert {r.n_sets for r in records} == {90}
 
 
-def test_panels_are_resumed_and_two_workers_agree_with_one(tmp_path, monkeypatch):
-    one = run_panels(tmp_path / "1.csv", n_sets=20, n_workers=1)
-    two = run_panels(tmp_path / "2.csv", n_sets=20, n_workers=2)
-    assert one == two
-    assert len(one) == 9 * len(METHODS) * len(STRENGTHS)
-    lines = (tmp_path / "1.csv").read_text().splitlines(keepends=True)
-    (tmp_path / "1.csv").write_text("".join(lines[: 1 + 8 * 51]))
-    ran = []
-    monkeypatch.setattr(
-        misspecification, "run_part", lambda p: ran.append(p) or run_part(p)
-    )
-    again = run_panels(tmp_path / "1.csv", n_sets=20, n_workers=1)
-    assert [(p.condition, p.n_features) for p in ran] == [("covariate shift", 40)]
-    assert again[-51:] == one[-51:]
-    assert read_records(tmp_path / "1.csv", Record) == read_records(
-        tmp_path / "2.csv", Record
-    )
+def test_a_panel_is_made_of_parts():
+    own = parts("default", 10, PER_PART + 30)
+    assert [(part.number, part.n_sets) for part in own] == [(0, PER_PART), (1, 30)]
+    assert not np.array_equal(draw_sets(own[0]).x[:30], draw_sets(own[1]).x)
 
 
-def test_another_number_of_sets_is_another_run(tmp_path):
-    run_panels(tmp_path / "r.csv", n_sets=5, n_workers=1)
-    records = run_panels(tmp_path / "r.csv", n_sets=6, n_workers=1)
-    assert {r.n_sets for r in records} == {6}
-    assert len(read_records(tmp_path / "r.csv", Record)) == len(records)
+def test_another_number_of_sets_is_another_job(tmp_path):
+    small, large = Misspecification(tmp_path, quick=True), Misspecification(tmp_path)
+    assert not set(small.jobs([])) & set(large.jobs([]))
+    assert len(large.jobs([])) == 9
+    records = large.run(("default", 10, 20))
+    assert {large.key(record) for record in records} == {("default", 10, 20)}
+    assert len(records) == len(METHODS) * len(STRENGTHS)
 
 
 def test_command_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(misspecification, "_N_SETS_QUICK", 600)
+    monkeypatch.setattr(Misspecification, "n_sets", 600)
     arguments = "reproduce misspecification --quick --workers 1 --output".split()
     assert main([*arguments, str(tmp_path)]) == 0
     page = capsys.readouterr().out
     assert "over 600 data sets" in page and "## Covariate shift" in page
     assert (tmp_path / "misspecification_quick.png").stat().st_size > 10_000
-    records = read_records(tmp_path / "misspecification_quick.csv", Record)
+    records = read_records(tmp_path / "misspecification_quick.csv", ModelRecord)
     agree_with_reference(records)
 
 
 def agree_with_reference(records):
     for condition, cells in REFERENCE.items():
         for n_features, (ridge, dropout) in zip(N_FEATURES, cells, strict=True):
-            panel = Panel(records, condition, n_features)
+            panel = ConditionPanel(records, condition, n_features)
             for record, expected in (
                 (panel.true_prior, ridge),
                 (panel.best("dropout"), dropout),
@@ -169,7 +159,6 @@ def agree_with_reference(records):
     not RESULTS.exists(), reason="needs results: caveat reproduce misspecification"
 )
 def test_stored_results():
-    records = read_records(RESULTS, Record)
+    records = read_records(RESULTS, ModelRecord)
     assert {r.n_sets for r in records} == {100_000}
     agree_with_reference(records)
-    assert "does not hold" not in "".join(render(records))

@@ -10,19 +10,18 @@ import scipy.sparse as sp
 from caveat.cli import main
 from caveat.data.reviews import Reviews
 from caveat.estimators import BayesianDropoutRegression
-from caveat.papers import reviews
-from caveat.papers.output import read_records
-from caveat.papers.reviews import run_splits
-from caveat.papers.reviews.report import Panel, counted, panels
+from caveat.papers.records import read_records, write_records
+from caveat.papers.reviews import experiment as reviews
+from caveat.papers.reviews.experiment import CategoryPanel, by_category, counted
 from caveat.papers.reviews.runs import (
     METHODS,
     VERSIONS,
-    Job,
-    Record,
+    ReviewRecord,
     all_reviews,
-    run_job,
+    run_split,
     split_errors,
 )
+from caveat.papers.runner import complete
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "reviews.csv"
 
@@ -52,7 +51,7 @@ def test_errors_are_those_of_exact_solutions(n_rows, n_columns):
 
 
 def test_signs_by_iteration_are_exact_on_real_reviews(real_data):
-    (record,) = run_job(Job("full", "kitchen", 0, (3.0,)))
+    (record,) = run_split(("full", "kitchen", 0), (3.0,))
     data = all_reviews("full", "kitchen")
     order = np.random.default_rng([3, 0]).permutation(len(data.y))
     train, test = order[:1500], order[1500:]
@@ -68,29 +67,31 @@ def test_sizes_are_those_of_the_paper(real_data):
     assert [size + 1 for size in sizes] == [3587, 5946]
 
 
-SMALL = {"precisions": (10.0, 100.0), "categories": ["dvd"], "n_workers": 1}
-
-
-def rounded(record):
-    return replace(record, seconds=round(record.seconds, 3))
-
-
 def test_splits_are_resumed(tmp_path, monkeypatch, real_data):
-    path = tmp_path / "r.csv"
-    first = run_splits(path, n_repeats=1, **SMALL)
-    assert [r.version for r in first] == ["full", "full", "top5000", "top5000"]
-    ran = []
-    monkeypatch.setattr(reviews, "run_job", lambda job: ran.append(job) or run_job(job))
-    records = run_splits(path, n_repeats=2, **SMALL)
-    assert [(job.version, job.repeat) for job in ran] == [("full", 1), ("top5000", 1)]
-    assert [rounded(r) for r in records[:2]] == [rounded(r) for r in first[:2]]
-    assert len(records) == len(read_records(path, Record)) == 8
+    monkeypatch.setattr(reviews, "_PRECISIONS_QUICK", (10.0, 100.0))
+    monkeypatch.setattr(reviews, "CATEGORIES", ["dvd"])
+    own = reviews.AmazonReviews(tmp_path, quick=True)
+    assert complete(own, n_workers=1) == 4
+    records = read_records(own.path("csv"), ReviewRecord)
+    assert [r.repeat for r in records] == [0, 0, 1, 1] * 2
+    assert [r.version for r in records] == ["full"] * 4 + ["top5000"] * 4
     assert records[0].plain != records[2].plain  # another split
+    write_records(own.path("csv"), records[:3])
+    ran = []
+    monkeypatch.setattr(
+        reviews, "run_split", lambda job, p: ran.append(job) or run_split(job, p)
+    )
+    assert complete(own, n_workers=1) == 3
+    assert ran == [("full", "dvd", 1), ("top5000", "dvd", 0), ("top5000", "dvd", 1)]
+    again = read_records(own.path("csv"), ReviewRecord)
+    assert [replace(r, seconds=0.0) for r in again] == [
+        replace(r, seconds=0.0) for r in records
+    ]
 
 
 def a_record(repeat, precision, plain, dropout):
     errors = (plain, dropout, dropout, dropout)
-    return Record("full", "dvd", repeat, precision, *errors, 75, 25, 9, 0.1)
+    return ReviewRecord("full", "dvd", repeat, precision, *errors, 75, 25, 9, 0.1)
 
 
 def test_gaps_are_paired_and_their_errors_allow_for_overlap():
@@ -100,7 +101,7 @@ def test_gaps_are_paired_and_their_errors_allow_for_overlap():
         for k in range(3)
         for precision, sign in ((1.0, 1), (10.0, -1), (100.0, 0))
     ]
-    panel = Panel(records)
+    panel = CategoryPanel(records)
     curve = panel.curve("dropout_50")
     np.testing.assert_allclose(curve.gap, [-0.03, 0.03, 0.0], atol=1e-12)
     expected = 0.01 * np.sqrt(1 / 3 + 25 / 75)
@@ -117,7 +118,7 @@ def test_command_line(tmp_path, capsys, monkeypatch, real_data):
     for word in ("## `full`", "## `top5000`", "kitchen 5,945 x 5,000", "**holds**"):
         assert word in page
     assert (tmp_path / "reviews_quick.png").stat().st_size > 10_000
-    records = read_records(tmp_path / "reviews_quick.csv", Record)
+    records = read_records(tmp_path / "reviews_quick.csv", ReviewRecord)
     assert len(records) == 2 * 4 * 2 * 2
     assert all(0.03 < r.dropout_50 < 0.3 for r in records)
 
@@ -126,9 +127,9 @@ def test_command_line(tmp_path, capsys, monkeypatch, real_data):
     not RESULTS.exists(), reason="needs results: caveat reproduce reviews"
 )
 def test_stored_results():
-    records = read_records(RESULTS, Record)
+    records = read_records(RESULTS, ReviewRecord)
     assert len(records) == 2 * 4 * 40 * 13
     assert sum(r.seconds for r in records) < 2 * 15 * 60
     for version in VERSIONS:
-        for panel in panels(records, version):
+        for panel in by_category(records, version):
             assert panel.against_best_plain("dropout_50")[0] < 0.0

@@ -14,12 +14,14 @@ from caveat.cli import main
 from caveat.data import load_uci, load_uci_per_split, uci
 from caveat.data.uci_sets import UCI_SETS
 from caveat.errors import ParameterError
-from caveat.papers.table1 import comparison, reproduce_table1, runner
-from caveat.papers.table1.comparison import Value, rows, verdict
-from caveat.papers.table1.jobs import Job
+from caveat.papers.records import read_records
+from caveat.papers.runner import complete, reproduce
+from caveat.papers.table1 import comparison
+from caveat.papers.table1 import experiment as table1
+from caveat.papers.table1.comparison import SplitMean, rows, verdict
+from caveat.papers.table1.experiment import Table1
+from caveat.papers.table1.jobs import Job, Record
 from caveat.papers.table1.protocols import VARIANTS, our_specs
-from caveat.papers.table1.records import Record, RecordFile
-from caveat.papers.table1.runner import run_protocol
 from caveat.papers.table1.scoring import run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -46,32 +48,43 @@ def a_record(**changes):
     return Record(**(values | changes))
 
 
-def test_records_survive_the_file(tmp_path):
-    path = tmp_path / "deep" / "r.csv"
-    first, second = a_record(), a_record(split=1, rmse=2.5)
-    RecordFile(path).add([second])
-    file = RecordFile(path)
-    file.add([first])
-    assert RecordFile(path).sorted() == [first, second]
-    assert first.key in RecordFile(path)
-    assert not list(path.parent.glob("*.part"))
+def stored_in(experiment):
+    return read_records(experiment.path("csv"), Record)
+
+
+def test_all_that_the_file_holds_is_kept_and_sorted(tmp_path, real_data):
+    own = Table1(tmp_path, protocol="paper", sets="yacht", splits=2)
+    yacht, boston = a_record(dataset="yacht"), a_record()
+    assert own.ordered({r.key: [r] for r in (yacht, boston)}) == [boston, yacht]
+
+
+def test_jobs_are_those_of_missing_splits(tmp_path, real_data):
+    own = Table1(tmp_path, protocol="paper", sets="yacht, boston", splits=3)
+    (yacht,) = (job for job in own.jobs([]) if job.dataset == "yacht")
+    assert yacht.splits == (0, 1, 2)
+    both = ("published precision", "searched precision")
+    known = [a_record(dataset="yacht", split=1, variant=v) for v in both]
+    half = [a_record(dataset="yacht", split=0, variant=both[0])]
+    (yacht,) = (job for job in own.jobs(known + half) if job.dataset == "yacht")
+    assert yacht.splits == (0, 2) and yacht.variants == both
+    assert [job.dataset for job in own.jobs([])] == ["boston", "boston", "yacht"]
 
 
 @pytest.mark.parametrize("protocol", VARIANTS)
 def test_every_protocol_runs_and_is_resumed(protocol, tmp_path, monkeypatch, real_data):
-    settings = {"sets": ["yacht"], "n_splits": 1, "quick": True, "n_workers": 1}
-    page = reproduce_table1(protocol, tmp_path, **settings)
+    own = Table1(tmp_path, True, protocol, "yacht", 1)
+    page = reproduce(own, n_workers=1)
     for variant in sum(VARIANTS[protocol], ()):
         assert (f"## {variant}" in page) == (variant != "no dropout")
     assert (tmp_path / f"table1_{protocol}_quick.png").stat().st_size > 10_000
-    records = RecordFile(tmp_path / f"table1_{protocol}_quick.csv").sorted()
+    records = stored_in(own)
     assert all(math.isfinite(r.log_likelihood) and 0 < r.rmse < 20 for r in records)
 
     def never(job):
         raise AssertionError(f"{job} was run again")
 
-    monkeypatch.setattr(runner, "run", never)
-    assert reproduce_table1(protocol, tmp_path, **settings) == page
+    monkeypatch.setattr(table1, "run", never)
+    assert reproduce(own, n_workers=1) == page
 
 
 def test_what_was_finished_before_an_interruption_is_kept(
@@ -85,24 +98,25 @@ def test_what_was_finished_before_an_interruption_is_kept(
         done.append(job)
         return run(job)
 
-    monkeypatch.setattr(runner, "run", stop_at_the_second)
-    monkeypatch.setattr(runner, "_FEW_SPLITS", 1)
-    path = tmp_path / "r.csv"
-    settings = {"sets": ["yacht"], "n_splits": 3, "quick": True, "n_workers": 1}
+    monkeypatch.setattr(table1, "run", stop_at_the_second)
+    monkeypatch.setattr(table1, "_FEW_SPLITS", 1)
+    own = Table1(tmp_path, True, "flagship", "yacht", 3)
     with pytest.raises(KeyboardInterrupt):
-        run_protocol("flagship", path, **settings)
-    assert [r.split for r in RecordFile(path).sorted()] == [0]
-    monkeypatch.setattr(runner, "run", run)
-    assert [r.split for r in run_protocol("flagship", path, **settings)] == [0, 1, 2]
+        complete(own, n_workers=1)
+    assert [r.split for r in stored_in(own)] == [0]
+    monkeypatch.setattr(table1, "run", run)
+    complete(own, n_workers=1)
+    assert [r.split for r in stored_in(own)] == [0, 1, 2]
 
 
 def test_two_workers_give_what_one_gives(tmp_path, real_data):
-    settings = {"sets": ["yacht"], "n_splits": 6, "quick": True}
-    one = run_protocol("grid", tmp_path / "1.csv", n_workers=1, **settings)
-    two = run_protocol("grid", tmp_path / "2.csv", n_workers=2, **settings)
-    assert len(one) == 6
-    for a, b in zip(one, two, strict=True):
-        assert replace(a, seconds=0.0) == replace(b, seconds=0.0)
+    found = []
+    for n_workers in (1, 2):
+        own = Table1(tmp_path / str(n_workers), True, "grid", "yacht", 6)
+        complete(own, n_workers=n_workers)
+        found.append([replace(r, seconds=0.0) for r in stored_in(own)])
+    assert len(found[0]) == 6
+    assert found[0] == found[1]
 
 
 def test_year_has_its_row(tmp_path, monkeypatch, real_data):
@@ -115,11 +129,11 @@ def test_year_has_its_row(tmp_path, monkeypatch, real_data):
         shutil.copy(table, folder / "uci")
     (folder / "uci" / tiny.folder / "yearpredictionmsd.zip").write_bytes(_year(60))
     monkeypatch.setenv("CAVEAT_DATA", str(folder))
-    settings = {"sets": ["year"], "quick": True, "n_workers": 1}
-    page = reproduce_table1("paper", tmp_path / "out", **settings)
+    own = Table1(tmp_path / "out", True, "paper", "year")
+    page = reproduce(own, n_workers=1)
     assert "| year | 1 |" in page and "not run" not in page
     with pytest.raises(ParameterError, match="--protocol paper"):
-        run_protocol("grid", tmp_path / "g.csv", **settings)
+        reproduce(replace(own, protocol="grid"), n_workers=1)
 
 
 def _year(n_rows):
@@ -142,7 +156,7 @@ def test_command_line(tmp_path, capsys, real_data):
 
 
 def test_verdicts():
-    ours, better, near = Value(3.0, 0.1), Value(2.0, 0.1), Value(3.1, 0.1)
+    ours, better, near = SplitMean(3.0, 0.1), SplitMean(2.0, 0.1), SplitMean(3.1, 0.1)
     assert verdict("rmse", ours, better) == "lose"
     assert verdict("ll", ours, better) == "win"
     assert verdict("rmse", ours, near) == verdict("ll", near, ours) == "tie"
@@ -177,12 +191,10 @@ def test_candidates_do_not_look_at_the_set():
 
 
 def stored(protocol):
-    path = RESULTS / f"table1_{protocol}.csv"
-    if not path.exists():
-        pytest.skip(
-            f"needs stored results: caveat reproduce table1 --protocol {protocol}"
-        )
-    return rows(RecordFile(path).sorted())
+    found = stored_in(Table1(RESULTS, protocol=protocol))
+    if not found:
+        pytest.skip(f"needs results: caveat reproduce table1 --protocol {protocol}")
+    return rows(found)
 
 
 def worse_by(row, metric):

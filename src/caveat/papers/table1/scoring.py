@@ -6,26 +6,14 @@ from dataclasses import replace
 
 import torch
 
-from caveat.papers.table1.jobs import Job, Plan, SplitRows
+from caveat.papers.table1.jobs import Job, Plan, Record, SplitRows
 from caveat.papers.table1.protocols import PROTOCOLS
-from caveat.papers.table1.records import Record
 from caveat.training import Ensemble, NetworkSpec, Problem, fit_ensembles
 from caveat.training.likelihood import MixtureScore
 
 
 def run(job: Job) -> list[Record]:
-    """Do a job.
-
-    Parameters
-    ----------
-    job : Job
-        Which splits, and how.
-
-    Returns
-    -------
-    list of Record
-        One per split and variant.
-    """
+    """The records of a job, one per split and variant."""
     start = time.perf_counter()
     splits = job.rows()
     plans = PROTOCOLS[job.protocol](job, splits)
