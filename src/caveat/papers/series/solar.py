@@ -84,7 +84,7 @@ class Solar(Series):
         yield _READING
         yield "## Numbers"
         yield self.numbers(curves, named)
-        yield "## SolarGap by gap: observations within 2 sd, with noise"
+        yield "## Gap by gap: observations within 2 sd, with noise"
         yield table(
             {"model": name}
             | {
