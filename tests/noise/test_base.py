@@ -10,6 +10,7 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 import caveat
 from caveat import noise
 from caveat.errors import InputTypeError, ParameterError, UnsupportedModelError
+from caveat.noise.units import InputNoisyLayer
 from tests.noise.families import FAMILIES, LAYERS, settings
 from tests.sampling.snapshot import Snapshot
 
@@ -194,7 +195,7 @@ class Scaled(nn.Linear):
 @over_families
 def test_a_layer_with_a_forward_of_its_own(family):
     """Noise on units works with it; drawn weights would leave out what it adds."""
-    on_units = isinstance(family, noise.Bernoulli | noise.Gaussian | noise.Concrete)
+    on_units = isinstance(family.wrap(nn.Linear(4, 3)), InputNoisyLayer)
     if on_units and not getattr(family, "on_biases", False):
         layer = Scaled(4, 3)
         x = torch.randn(5, 4)

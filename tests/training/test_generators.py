@@ -5,20 +5,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from caveat import noise
 from caveat.errors import UnsupportedModelError
 from caveat.training.generators import OwnGenerators
+from tests.noise.families import FAMILIES, settings
 
-FAMILIES = [
-    noise.Bernoulli(0.3, on_biases=True),
-    noise.Gaussian(0.3),
-    noise.DropConnect(0.3),
-    noise.Concrete(0.3),
-    noise.Mixture(0.3, sd=0.1),
-    noise.Components((0.3, 0.7), sd=0.1),
-    noise.LowRank(rank=2),
-    noise.FactorisedGaussian(),
-]
 X = torch.linspace(-1, 1, 12).reshape(4, 3)
 
 
@@ -28,7 +18,7 @@ def gradients(net):
     return [p.grad.clone() for p in net.parameters()]
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize("family", FAMILIES, ids=settings)
 def test_numbers_and_gradients_are_those_of_a_seeded_torch(family):
     torch.manual_seed(0)
     net = nn.Sequential(family.wrap(nn.Linear(3, 5)), nn.Tanh(), nn.Linear(5, 1))

@@ -125,22 +125,16 @@ def labels_from_plain(stored: Mapping[str, Any]) -> NDArray[Any]:
     return np.array(stored["values"], dtype=np.dtype(stored["dtype"]))
 
 
+_FAMILIES = [
+    kind
+    for name in noise.__all__
+    if isinstance(kind := getattr(noise, name), type)
+    and issubclass(kind, noise.Noise)
+    and kind is not noise.Noise
+]
 _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kind in (
-        Schedule,
-        EarlyStopping,
-        Prior,
-        NoiseHead,
-        noise.Bernoulli,
-        noise.Gaussian,
-        noise.DropConnect,
-        noise.Concrete,
-        noise.Mixture,
-        noise.Components,
-        noise.LowRank,
-        noise.FactorisedGaussian,
-    )
+    for kind in (Schedule, EarlyStopping, Prior, NoiseHead, *_FAMILIES)
 }
 
 

@@ -69,37 +69,67 @@ _TABLE1 = (
     Option("sets", str, "", "Names with commas, by default all nine."),
     Option("splits", int | None, None, "Only the first so many splits.", least=1),
 )
-_ALL = {
-    "table1": "Table 1 of paper 001: UCI regression (minutes to hours).",
-    "co2": "Figs 2 and 3 of paper 001: CO2 extrapolated (minutes).",
-    "solar": "Appendix D.1 of paper 001: gaps interpolated (minutes).",
-    "softmax": "Fig. 1 of paper 001: functions and softmax (seconds).",
-    "mnist": "Fig. 4 of paper 001: a rotated digit (minutes).",
-    "convnet": "Section 4.2 of paper 000: dropout in convnets (minutes).",
-    "sequence": "LSTMs with one mask per sequence (minutes).",
-    "ensemble": "MC dropout against ensembles, paper 000 (minutes).",
-    "rl": "Figs 5 and 6 of paper 001: Thompson sampling (minutes).",
-    "shrinkage": "Fig. 1a of paper 002: weights under dropout (seconds).",
-    "misspecification": "Fig. 1b of paper 002: wrong models (minutes).",
-    "reviews": "Fig. 2 of paper 002: Amazon reviews (minutes).",
-}
-_WHERE = {
-    "table1": "table1.experiment:Table1",
-    "co2": "series.co2:CO2",
-    "solar": "series.solar:Solar",
-    "softmax": "softmax:Softmax",
-    "mnist": "mnist.experiment:Mnist",
-    "convnet": "convnet.experiment:ConvNet",
-    "sequence": "sequence.experiment:MaskPerSequence",
-    "ensemble": "ensemble.experiment:Ensembles",
-    "rl": "rl.experiment:ThompsonSampling",
-    "shrinkage": "shrinkage:Shrinkage",
-    "misspecification": "misspecification.experiment:Misspecification",
-    "reviews": "reviews.experiment:AmazonReviews",
-}
-_OPTIONS = {"table1": _TABLE1}
 
-REPRODUCTIONS = tuple(
-    Reproduction(name, _WHERE[name], summary, _OPTIONS.get(name, ()))
-    for name, summary in _ALL.items()
+REPRODUCTIONS = (
+    Reproduction(
+        "table1",
+        "table1.experiment:Table1",
+        "Table 1 of paper 001: UCI regression (minutes to hours).",
+        _TABLE1,
+    ),
+    Reproduction(
+        "co2",
+        "series.co2:CO2",
+        "Figs 2 and 3 of paper 001: CO2 extrapolated (minutes).",
+    ),
+    Reproduction(
+        "solar",
+        "series.solar:Solar",
+        "Appendix D.1 of paper 001: gaps interpolated (minutes).",
+    ),
+    Reproduction(
+        "softmax",
+        "softmax:Softmax",
+        "Fig. 1 of paper 001: functions and softmax (seconds).",
+    ),
+    Reproduction(
+        "mnist",
+        "mnist.experiment:Mnist",
+        "Fig. 4 of paper 001: a rotated digit (minutes).",
+    ),
+    Reproduction(
+        "convnet",
+        "convnet.experiment:ConvNet",
+        "Section 4.2 of paper 000: dropout in convnets (minutes).",
+    ),
+    Reproduction(
+        "sequence",
+        "sequence.experiment:MaskPerSequence",
+        "LSTMs with one mask per sequence (minutes).",
+    ),
+    Reproduction(
+        "ensemble",
+        "ensemble.experiment:Ensembles",
+        "MC dropout against ensembles, paper 000 (minutes).",
+    ),
+    Reproduction(
+        "rl",
+        "rl.experiment:ThompsonSampling",
+        "Figs 5 and 6 of paper 001: Thompson sampling (minutes).",
+    ),
+    Reproduction(
+        "shrinkage",
+        "shrinkage:Shrinkage",
+        "Fig. 1a of paper 002: weights under dropout (seconds).",
+    ),
+    Reproduction(
+        "misspecification",
+        "misspecification.experiment:Misspecification",
+        "Fig. 1b of paper 002: wrong models (minutes).",
+    ),
+    Reproduction(
+        "reviews",
+        "reviews.experiment:AmazonReviews",
+        "Fig. 2 of paper 002: Amazon reviews (minutes).",
+    ),
 )
