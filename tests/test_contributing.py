@@ -85,15 +85,16 @@ def run(command: str, folder: Path) -> None:
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.fixture(params=EXAMPLES)
-def example(request, tmp_path):
+@pytest.fixture(params=EXAMPLES, scope="module")
+def example(request, tmp_path_factory):
     """The text of an example, and a copy of the repository with it."""
+    folder = tmp_path_factory.mktemp("copy")
     for part, left_out in LEFT_OUT.items():
         ignore = shutil.ignore_patterns("__pycache__", *left_out)
-        shutil.copytree(ROOT / part, tmp_path / part, ignore=ignore)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    apply(EXAMPLES[request.param], tmp_path)
-    return EXAMPLES[request.param], tmp_path
+        shutil.copytree(ROOT / part, folder / part, ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    apply(EXAMPLES[request.param], folder)
+    return EXAMPLES[request.param], folder
 
 
 def test_there_are_four_examples():
