@@ -150,6 +150,6 @@ def test_rates_of_the_wrong_kind(rate):
 
 def test_the_audit_names_the_rate():
     wrapped = noise.Bernoulli(0.3).wrap(nn.Linear(4, 3))
-    (site,) = caveat.inspect(wrapped, torch.ones(2, 4))
+    (site,) = caveat.audit(wrapped, torch.ones(2, 4))
     assert (site.path, site.rate, site.mask_shape) == ("noise", 0.3, (1, 4))
     assert wrapped.drop_rate == 0.3

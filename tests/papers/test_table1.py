@@ -21,7 +21,7 @@ from caveat.papers.table1 import experiment as table1
 from caveat.papers.table1.comparison import SplitMean, rows, verdict
 from caveat.papers.table1.experiment import Table1
 from caveat.papers.table1.jobs import Job, Record
-from caveat.papers.table1.protocols import VARIANTS, our_candidates
+from caveat.papers.table1.protocols import VARIANTS, our_specs
 from caveat.papers.table1.scoring import run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -182,10 +182,12 @@ def test_paired_differences_are_by_split(real_data):
 
 def test_candidates_do_not_look_at_the_set():
     job = Job("best", ("1 layer",), "anything", (0,))
-    small = our_candidates(job, 300, (50,), 32)
+    small = our_specs(job, 300, (50,))
     assert len(set(small)) == len(small) == 16
-    assert {c.epochs for c in small} == {853, 213}
-    assert {c.epochs for c in our_candidates(job, 10_000, (50,), 64)} == {150}
+    assert {s.schedule.epochs for s in small} == {853, 213}
+    large = our_specs(job, 10_000, (50,))
+    assert {s.schedule.epochs for s in large} == {150}
+    assert {s.schedule.batch_size for s in (*small, *large)} == {32, 64}
 
 
 def stored(protocol):

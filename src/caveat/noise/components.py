@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError
-from caveat.noise import divergence
-from caveat.noise.base import Noise, WeightNoisyLayer
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import Noise, WeightNoisyLayer, checked_lengthscale
 from caveat.noise.layers import WeightLayer, along_rows, n_rows, rows
 from caveat.noise.mixture import normal_bias_kl, with_normal
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class ComponentsLayer(WeightNoisyLayer):
@@ -50,8 +50,8 @@ class ComponentsLayer(WeightNoisyLayer):
         """KL from above, with all constants (ledger E36, E37)."""
         length = checked_lengthscale(lengthscale)
         means = rows(self.layer, self.means)
-        weights = divergence.components(means, self.probabilities, self.sd, length)
-        return weights + normal_bias_kl(self.bias, self.sd, length)
+        each = divergence.components(means, self.probabilities, self.sd, length)
+        return each.sum() + normal_bias_kl(self.bias, self.sd, length)
 
     def extra_repr(self) -> str:
         """Settings as they are printed."""

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from caveat import _validation as validation
-from caveat.noise import divergence
-from caveat.noise.base import Noise, WeightNoisyLayer
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import Noise, WeightNoisyLayer, checked_lengthscale
 from caveat.noise.layers import WeightLayer
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class FactorisedLayer(WeightNoisyLayer):
@@ -36,10 +36,11 @@ class FactorisedLayer(WeightNoisyLayer):
     def kl(self, lengthscale: Lengthscale) -> Tensor:
         """KL in full (ledger E26)."""
         length = checked_lengthscale(lengthscale)
-        weights = divergence.gaussian(self.weight, self.log_sd, length)
+        weights = divergence.gaussian(self.weight, self.log_sd, length).sum()
         if self.bias is None or self.log_sd_bias is None:
             return weights
-        return weights + divergence.gaussian(self.bias, self.log_sd_bias, length)
+        biases = divergence.gaussian(self.bias, self.log_sd_bias, length)
+        return weights + biases.sum()
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from caveat import _validation as validation
-from caveat.noise import divergence
-from caveat.noise.base import Noise, WeightNoisyLayer
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import Noise, WeightNoisyLayer, checked_lengthscale
 from caveat.noise.layers import WeightLayer
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class LowRankLayer(WeightNoisyLayer):

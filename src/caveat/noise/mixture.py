@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from caveat import _validation as validation
-from caveat.noise import divergence
-from caveat.noise.base import Noise, WeightNoisyLayer, drop_rate
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import Noise, WeightNoisyLayer, checked_lengthscale
 from caveat.noise.layers import WeightLayer, along_rows, n_rows, rows
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class MixtureLayer(WeightNoisyLayer):
@@ -33,10 +33,9 @@ class MixtureLayer(WeightNoisyLayer):
     def kl(self, lengthscale: Lengthscale) -> Tensor:
         """KL in full, by an integral for each row of weights (ledger E24, E26)."""
         length = checked_lengthscale(lengthscale)
-        weights = divergence.two_components(
-            rows(self.layer, self.weight), 1.0 - self.drop_rate, self.sd, length
-        )
-        return weights + normal_bias_kl(self.bias, self.sd, length)
+        weights, keep_prob = rows(self.layer, self.weight), 1.0 - self.drop_rate
+        each = divergence.two_components(weights, keep_prob, math.log(self.sd), length)
+        return each.sum() + normal_bias_kl(self.bias, self.sd, length)
 
     def keep_probs(self) -> dict[Tensor, float]:
         """Keep probabilities: with them the decay is paper 000's proposition 1."""
@@ -76,7 +75,7 @@ class Mixture(Noise):
     sd: float = 0.1
 
     def __post_init__(self) -> None:
-        drop_rate(self.drop_rate, where="Mixture")
+        validation.drop_rate(self.drop_rate, where="Mixture")
         validation.positive("sd", self.sd)
 
     def _wrapped(self, layer: WeightLayer) -> MixtureLayer:
@@ -92,4 +91,6 @@ def normal_bias_kl(
     bias: Tensor | None, sd: float, length: Lengthscale
 ) -> Tensor | float:
     """KL of biases N(m, σ²); 0 if there are none."""
-    return 0.0 if bias is None else divergence.gaussian(bias, math.log(sd), length)
+    if bias is None:
+        return 0.0
+    return divergence.gaussian(bias, math.log(sd), length).sum()

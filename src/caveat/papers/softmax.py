@@ -6,7 +6,6 @@ seen on the right is that class 1 becomes likely. x* = 6 is far from all of it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import torch
@@ -20,8 +19,15 @@ from caveat.papers.experiment import Experiment
 from caveat.papers.page import Claim, Part, bullets, claim, flow, table, verdict
 from caveat.papers.style import legend_below, name_axes, name_outer, panels, shades
 from caveat.theory import NetworkKernel
-from caveat.training import Architecture, Member, Recipe, Rows, Trained, train
-from caveat.training.objectives import SoftmaxCrossEntropy
+from caveat.training import (
+    Member,
+    NetworkSpec,
+    Rows,
+    Schedule,
+    SoftmaxCrossEntropy,
+    Trained,
+    train,
+)
 
 Array = NDArray[np.float64]
 
@@ -87,17 +93,18 @@ def _by_dropout(
 
 def _nets(sets: Sequence[tuple[Array, Array]]) -> Trained:
     """One dropout net per data set, by Adam with the decay of its prior."""
-    rates = (0.0, *[DROP_RATE] * len(HIDDEN))
+    spec = NetworkSpec(
+        HIDDEN,
+        drop_rate=DROP_RATE,
+        lengthscale=LENGTHSCALE,
+        objective=SoftmaxCrossEntropy(2),
+        schedule=Schedule(epochs=EPOCHS, keep_last=True),
+    )
     members = [
-        Member.from_prior(
-            f"set {k}", rates, precision=1.0, lengthscale=LENGTHSCALE, n_train=N_ROWS,
-            data=k, epochs=EPOCHS, seed=k,
-        )
+        Member.of(spec, f"set {k}", precision=1.0, n_train=N_ROWS, data=k, seed=k)
         for k in range(len(sets))
-    ]  # fmt: skip
-    recipe = Recipe(Architecture(1, HIDDEN, 2), objective=SoftmaxCrossEntropy(2))
-    rows = [Rows.of(x[:, None], y) for x, y in sets]
-    return cast(Trained, train(recipe, members, rows))
+    ]
+    return train(members, [Rows.of(x[:, None], y) for x, y in sets])
 
 
 def _log_odds_of(outputs: torch.Tensor) -> Array:

@@ -1,6 +1,6 @@
 """Standard units: inputs and targets with mean 0 and variance 1, and the way back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -36,6 +36,11 @@ class Scaling:
     def of(cls, x: Array, y: Array) -> Self:
         """That of rows x (rows, inputs) and y (rows, targets)."""
         return cls(x.mean(0), _spread(x), y.mean(0), _spread(y))
+
+    def of_inputs_only(self) -> Self:
+        """The same units of x, with targets left as they are."""
+        count = len(self.y_mean)
+        return replace(self, y_mean=np.zeros(count), y_sd=np.ones(count))
 
     def inputs(self, x: Array) -> Tensor:
         """x in standard units, float32."""

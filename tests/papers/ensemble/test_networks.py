@@ -9,7 +9,7 @@ from caveat.papers.ensemble.comparison import (
 from caveat.papers.ensemble.networks import Kind, Perceptron, as_rows
 from caveat.papers.lenet import as_input
 from caveat.papers.lenet.images import small_digits
-from caveat.sampling import inspect
+from caveat.sampling import audit
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_a_network_drops_where_the_fleet_does(rates, n_sites):
     assert sum(isinstance(m, torch.nn.Dropout) for m in net) == n_sites
     assert net(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
     if n_sites:
-        assert len(inspect(net, torch.zeros(2, 1, 28, 28))) == n_sites
+        assert len(audit(net, torch.zeros(2, 1, 28, 28))) == n_sites
 
 
 def test_a_network_learns_and_is_the_same_again():

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from caveat.papers.series import nets
 from caveat.papers.series.nets import Net, NetState, advance, train
-from caveat.training.streams import BernoulliNoise, generator
+from caveat.training.streams import DropFactors, generator
 
 X = np.linspace(-1.5, 1.5, 11)
 Y = np.sin(2 * X)
@@ -26,7 +26,7 @@ def rows_of(x=X, y=Y):
 
 def factors_of(net, step):
     """Masks over keep probability: the noise of a step, per weight layer."""
-    noise = BernoulliNoise([net.member], net.architecture.fan_ins)
+    noise = DropFactors([net.spec.drop_rates], net.architecture.fan_ins)
     raw = noise.raw(generator(0, 1, step), 1, net.batch_size)
     return [f if f is None else f[0].clone() for f in
             noise.factors(torch.from_numpy(raw), net.batch_size)]  # fmt: skip

@@ -11,10 +11,10 @@ from caveat.decisions.bandits.annealing import annealed_rate
 from caveat.decisions.bandits.linear import LinearRewards, SharedLinearRewards
 from caveat.decisions.bandits.networks import DropoutRewards, EnsembleRewards
 from caveat.decisions.bandits.problems import (
+    BanditProblem,
+    BanditRounds,
     ClassificationProblem,
     LinearProblem,
-    Problem,
-    Rounds,
     SmoothProblem,
     WheelProblem,
 )
@@ -40,13 +40,13 @@ __all__ = [
     "EpsilonGreedyAgent",
     "LinearProblem",
     "LinearRewards",
-    "Problem",
+    "BanditProblem",
     "RefittedRewards",
     "RegretCurve",
     "RegretDisplay",
     "ReplayTraining",
     "RewardModel",
-    "Rounds",
+    "BanditRounds",
     "SharedLinearRewards",
     "SmoothProblem",
     "ThompsonAgent",

@@ -20,7 +20,7 @@ _N_WAVES = 300  # cosines in a smooth function
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class BanditRounds:
     """Contexts in their order, and what every arm is worth and would give.
 
     Attributes
@@ -52,7 +52,7 @@ class Rounds:
         return gaps
 
 
-class Problem(Protocol):
+class BanditProblem(Protocol):
     """A contextual bandit."""
 
     @property
@@ -65,7 +65,7 @@ class Problem(Protocol):
         """How many there are."""
         ...
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """So many rounds; the same for the same seed."""
         ...
 
@@ -98,7 +98,7 @@ class LinearProblem:
                 f"correlation must lie in [0, 1). Got {self.correlation}."
             )
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """So many rounds; the same for the same seed."""
         rng = np.random.default_rng([seed, 0])
         scale = self.n_features**-0.5
@@ -109,7 +109,7 @@ class LinearProblem:
         contexts += np.sqrt(self.correlation) * common
         means = contexts @ weights
         noise = self.noise_sd * rng.standard_normal(means.shape)
-        return Rounds(contexts, means, means + noise)
+        return BanditRounds(contexts, means, means + noise)
 
 
 @final
@@ -140,7 +140,7 @@ class SmoothProblem:
         check.positive_int("n_arms", self.n_arms)
         check.positive("lengthscale", self.lengthscale)
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """So many rounds; the same for the same seed."""
         rng = np.random.default_rng([seed, 3])
         directions = rng.standard_normal((self.n_features, _N_WAVES))
@@ -150,7 +150,7 @@ class SmoothProblem:
         waves = np.cos(contexts @ directions / self.lengthscale + phases)
         means = np.sqrt(2.0 / _N_WAVES) * waves @ heights
         noise = self.noise_sd * rng.standard_normal(means.shape)
-        return Rounds(contexts, means, means + noise)
+        return BanditRounds(contexts, means, means + noise)
 
 
 @final
@@ -178,7 +178,7 @@ class WheelProblem:
     def __post_init__(self) -> None:
         check.unit_interval("delta", self.delta)
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """So many rounds; the same for the same seed."""
         rng = np.random.default_rng([seed, 1])
         radius = np.sqrt(rng.random(n_rounds))
@@ -190,7 +190,7 @@ class WheelProblem:
         outside = np.flatnonzero(radius > self.delta)
         means[outside, 1 + 2 * left[outside] + below[outside]] = 50.0
         noise = self.noise_sd * rng.standard_normal(means.shape)
-        return Rounds(contexts, means, means + noise)
+        return BanditRounds(contexts, means, means + noise)
 
 
 @final
@@ -242,7 +242,7 @@ class ClassificationProblem:
         """How many classes there are."""
         return int(self.labels.max()) + 1
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """The rows in random order, again and again if there are not enough."""
         rng = np.random.default_rng([seed, 2])
         n_passes = -(-n_rounds // len(self.labels))
@@ -250,4 +250,4 @@ class ClassificationProblem:
             [rng.permutation(len(self.labels)) for _ in range(n_passes)]
         )[:n_rounds]
         means = np.eye(self.n_arms)[self.labels[order]]
-        return Rounds(self.features[order], means, means)
+        return BanditRounds(self.features[order], means, means)

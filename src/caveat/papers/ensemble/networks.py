@@ -8,8 +8,14 @@ from torch import nn
 
 from caveat.papers.lenet import Images, Labelled
 from caveat.papers.lenet.images import SCALE
-from caveat.training import Architecture, Member, Recipe, Rows, train
-from caveat.training.objectives import SoftmaxCrossEntropy
+from caveat.training import (
+    Member,
+    NetworkSpec,
+    Rows,
+    Schedule,
+    SoftmaxCrossEntropy,
+    train,
+)
 
 HIDDEN = (200, 200)
 BATCH_SIZE = 128
@@ -65,10 +71,7 @@ class Perceptron:
     def train(self, images: Images) -> nn.Sequential:
         """The network after training, in evaluation mode."""
         rows = as_rows(images.train.first(self.n_train))
-        architecture = Architecture(28 * 28, HIDDEN, 10)
-        objective = SoftmaxCrossEntropy(10)
-        recipe = Recipe(architecture, objective, BATCH_SIZE, schedule="cosine")
-        found = train(recipe, [self._member()], [rows], n_threads=1).network(0)
+        found = train([self._member()], [rows], n_threads=1).network(0)
         net = self.build()
         with torch.no_grad():
             for own, value in zip(net.parameters(), found.parameters(), strict=True):
@@ -77,13 +80,17 @@ class Perceptron:
 
     def _member(self) -> Member:
         penalties = (self.kind.l2_penalty,) * (len(HIDDEN) + 1)
-        return Member(
-            self.name,
-            self.kind.drop_rates,
-            penalties,
-            learning_rate=LEARNING_RATE,
-            epochs=self.epochs,
-            seed=self.seed,
+        return Member(self.name, self._spec(), penalties, seed=self.seed)
+
+    def _spec(self) -> NetworkSpec:
+        on_features, *hidden = self.kind.drop_rates
+        (rate,) = set(hidden)
+        return NetworkSpec(
+            HIDDEN,
+            drop_rate=rate,
+            input_drop_rate=on_features,
+            objective=SoftmaxCrossEntropy(10),
+            schedule=Schedule(self.epochs, BATCH_SIZE, LEARNING_RATE, keep_last=True),
         )
 
 

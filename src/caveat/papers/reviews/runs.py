@@ -21,7 +21,7 @@ from caveat.data.reviews import CATEGORIES, Reviews
 from caveat.maxent.linear import Features, make_intercept
 from caveat.maxent.linear.krylov import solve_shifted
 from caveat.maxent.linear.paths import ratio_path
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 Array = NDArray[np.float64]
 Split = tuple[str, str, int]  # version, category, number
@@ -99,7 +99,7 @@ def split_errors(train: Reviews, test: Reviews, precisions: Sequence[float]) -> 
 
 def _plain(features: Features, y: Array, precisions: Array) -> Array:
     """mu without dropout, a column per precision."""
-    rows = Rows(features.matrix)
+    rows = ShiftedRows(features.matrix)
     residuals = solve_shifted(rows, y, 1.0 / precisions, tol=_TOLERANCE)
     return rows.transposed_times(residuals) / precisions
 

@@ -20,11 +20,13 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from caveat.training.members import Architecture, Member, Recipe, network
+from caveat.training import NetworkSpec
+from caveat.training.members import Architecture
+from caveat.training.networks import network, of_one
 from caveat.training.objectives import SquaredError
 from caveat.training.schedules import inverse_decay
 from caveat.training.stack import Layers, Stack, Workspace, layers
-from caveat.training.streams import BernoulliNoise, generator
+from caveat.training.streams import DropFactors, generator
 
 Array = NDArray[np.float64]
 
@@ -52,21 +54,19 @@ class Net:
     width: int = 1024
 
     @property
-    def architecture(self) -> Architecture:
-        """One input, one output."""
-        return Architecture(1, (self.width,) * self.n_hidden, 1, self.activation)
+    def spec(self) -> NetworkSpec:
+        """The same in the words of a fleet, whose layers it is made of."""
+        hidden = (self.width,) * self.n_hidden
+        return NetworkSpec(hidden, activation=self.activation, drop_rate=self.drop_rate)
 
     @property
-    def member(self) -> Member:
-        """The same in the words of a fleet, whose layers it is made of."""
-        rates = (0.0, *[self.drop_rate] * self.n_hidden)
-        return Member(self.name, rates, (0.0,) * len(rates))
+    def architecture(self) -> Architecture:
+        """One input, one output."""
+        return Architecture.of(self.spec, 1, 1)
 
     def module(self, parameters: Tensor) -> nn.Sequential:
         """The net as an ordinary module, in evaluation mode."""
-        own = layers(parameters, self.architecture)
-        pairs = [(weight[0], bias[0, 0]) for weight, bias in own]
-        return network(Recipe(self.architecture), self.member, pairs)
+        return network(self.spec, of_one(parameters, self.architecture))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def train(net: Net, x: Array, y: Array, path: Path) -> nn.Sequential:
 def advance(net: Net, state: NetState, rows: Tensor) -> Iterator[NetState]:
     """Train on rows (x, y), in place; yields every 500 steps and at the end."""
     architecture = net.architecture
-    noise = BernoulliNoise([net.member], architecture.fan_ins)
+    noise = DropFactors([net.spec.drop_rates], architecture.fan_ins)
     stack = Stack(architecture, SquaredError())
     work = Workspace(architecture, 1, net.batch_size)
     share = torch.full((1, net.batch_size, 1), 1.0 / net.batch_size)

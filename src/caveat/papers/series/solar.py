@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from caveat.data import load_solar
-from caveat.data.series import Gap
+from caveat.data.series import SolarGap
 from caveat.papers.page import Part, bullets, claim, table, verdict
 from caveat.papers.series.experiment import Series, SeriesEffort
 from caveat.papers.series.models import (
@@ -136,7 +136,7 @@ def widening(curve: Curve) -> float:
     return curve.part("gap").sd / curve.part("train").sd
 
 
-def _covered(curve: Curve, gap: Gap) -> float:
+def _covered(curve: Curve, gap: SolarGap) -> float:
     slack = 1e-4  # numbers in the file have six digits
     own = curve.part("gap").between(gap.x_first - slack, gap.x_last + slack)
     return own.coverage(noise=True)

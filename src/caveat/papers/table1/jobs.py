@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caveat.data import load_uci
-from caveat.training.ensembles import Candidate
-from caveat.training.search import Task
+from caveat.training import NetworkSpec, Task
 
 Key = tuple[str, str, str, int]  # protocol, variant, set, split
 
@@ -105,7 +104,7 @@ class SplitRows:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a protocol decided for one split: settings, and a scale per variant."""
+    """What a protocol decided for one split: a spec, and a scale per variant."""
 
-    candidate: Candidate
+    spec: NetworkSpec
     scales: tuple[float, ...]
