@@ -14,8 +14,8 @@ FAMILIES = [
     noise.Gaussian(0.3),
     noise.DropConnect(0.3),
     noise.Concrete(0.3),
-    noise.Mixture(0.3, sd=0.1),
-    noise.Components((0.3, 0.7), sd=0.1),
+    noise.Mixture(0.3, std=0.1),
+    noise.Components((0.3, 0.7), std=0.1),
     noise.LowRank(rank=2),
     noise.FactorisedGaussian(),
 ]

@@ -45,7 +45,7 @@ FAMILIES = [
     noise.Gaussian(0.1),
     noise.DropConnect(0.1),
     noise.Concrete(0.1),
-    noise.Mixture(0.1, sd=0.05),
+    noise.Mixture(0.1, std=0.05),
     noise.LowRank(rank=2),
     noise.FactorisedGaussian(),
 ]
