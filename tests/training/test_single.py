@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from caveat import noise
-from caveat.errors import CaveatError, ParameterError
+from caveat.errors import DivergedError, ParameterError
 from caveat.training import (
     EarlyStopping,
     Rows,
@@ -81,7 +81,7 @@ def test_without_data_the_prior_is_what_remains():
 
 
 def test_divergence_is_an_error():
-    with pytest.raises(CaveatError, match="diverged"):
+    with pytest.raises(DivergedError, match="diverged"):
         net = a_net(noise.Bernoulli(0.1))
         fit(net, some_rows(), precision=1.0, learning_rate=1e30, epochs=5)
 

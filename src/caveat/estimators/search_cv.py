@@ -16,10 +16,10 @@ from caveat.estimators.noise_head import NoiseHead
 from caveat.estimators.prior import Prior, checked_prior
 from caveat.estimators.regressor import DropoutRegressor
 from caveat.estimators.seeds import seed_of
+from caveat.evaluation.precision import BestScale
 from caveat.predictive import GaussianPredictive
 from caveat.theory import log_density_shift
 from caveat.training.bayesian import Choices, LogUniform, bayesian_search
-from caveat.training.likelihood import BestScale
 from caveat.training.scaling import Scaling
 from caveat.training.schedules import Schedule
 from caveat.training.search import Choice, Task, grid_search

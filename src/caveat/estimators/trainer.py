@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from caveat.errors import ParameterError
 from caveat.estimators.prior import Prior
+from caveat.evaluation.precision import BestScale
 from caveat.training.ensembles import (
     TRIAL_PRECISION,
     Ensemble,
@@ -17,7 +18,7 @@ from caveat.training.ensembles import (
     scaling_of,
 )
 from caveat.training.folds import Fold, contiguous_folds, folds_by_size
-from caveat.training.likelihood import BestScale, Residuals, residuals
+from caveat.training.likelihood import Residuals, residuals
 from caveat.training.search import Task, score_of
 from caveat.training.spec import NetworkSpec
 
