@@ -22,11 +22,6 @@ SIGNALS = {
     "NotSupportedError": "sampling/closed_form/beliefs.py",
     "NoRuleError": "sampling/closed_form/propagation.py",
 }
-# Still to be made right: file and what is raised there.
-NOT_YET = {
-    ("training/modules.py", "type(error)"),
-    ("training/single.py", "CaveatError"),
-}
 
 
 def own_errors() -> set[str]:
@@ -72,13 +67,8 @@ def test_every_raise_is_of_our_kind():
         for file, line, what in raised()
         if what not in allowed
         and what.rpartition(".")[2] not in own_errors() | makers()
-        and (file, what) not in NOT_YET
     ]
     assert strange == []
-
-
-def test_what_is_still_to_be_made_right_is_there():
-    assert {(file, what) for file, _, what in raised()} >= NOT_YET
 
 
 @pytest.mark.parametrize("name", SIGNALS)

@@ -21,7 +21,7 @@ NAN, INF = math.nan, math.inf
         (lambda v: check.several("n", v), 2, 2),
         (lambda v: check.unit_interval("q", v), np.float32(0.5), 0.5),
         (lambda v: check.positive("l", v), 2, 2.0),
-        (lambda v: check.keep_probability("p", v), 1, 1.0),
+        (lambda v: check.keep_prob("p", v), 1, 1.0),
         (lambda v: check.drop_rate(v, where="here"), 0, 0.0),
         (lambda v: check.one_of("kind", v, {"a": 1, "b": 2}), "b", "b"),
         (check.quantile_levels, torch.tensor(0.5), [0.5]),
@@ -49,7 +49,7 @@ def test_values_come_back_in_the_type_that_is_worked_with(rule, value, expected)
          InputTypeError, "q must be a number between 0 and 1. Got"),
         (lambda v: check.positive("l", v), (0.0, -1, INF, NAN), ParameterError,
          "l must be finite and above 0"),
-        (lambda v: check.keep_probability("p", v), (1.1,), ParameterError,
+        (lambda v: check.keep_prob("p", v), (1.1,), ParameterError,
          "one minus the drop rate"),
         (lambda v: check.drop_rate(v, where="here"), (1.0, -0.1, NAN), ParameterError,
          "Got .* at here"),
@@ -82,9 +82,9 @@ def test_what_is_refused_and_how(rule, bad, error, message):
 
 def test_tensors_of_numbers_are_checked_all():
     two = torch.tensor([0.5, 1.0])
-    assert check.keep_probabilities("p", two) is two
+    assert check.keep_probs("p", two) is two
     with pytest.raises(ParameterError, match=r"p must lie in \(0, 1\]"):
-        check.keep_probabilities("p", torch.tensor([0.5, 1.2]))
+        check.keep_probs("p", torch.tensor([0.5, 1.2]))
     with pytest.raises(ParameterError, match="s must be finite and above 0"):
         check.positive_values("s", torch.tensor([1.0, 0.0]))
     with pytest.raises(ParameterError, match="above 0"):

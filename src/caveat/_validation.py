@@ -94,7 +94,7 @@ def positive_values(name: str, value: Any) -> Any:
     return positive(name, value)
 
 
-def keep_probability(name: str, value: Any) -> float:
+def keep_prob(name: str, value: Any) -> float:
     """A keep probability, one minus a drop rate, in (0, 1]."""
     number = positive(name, value)
     if number > 1.0:
@@ -105,12 +105,12 @@ def keep_probability(name: str, value: Any) -> float:
     return number
 
 
-def keep_probabilities(name: str, value: Any) -> Any:
+def keep_probs(name: str, value: Any) -> Any:
     """A keep probability in (0, 1], or a tensor of them."""
     if not isinstance(value, Tensor):
-        return keep_probability(name, value)
+        return keep_prob(name, value)
     keeps = positive_tensor(name, floating(name, value))
-    keep_probability(name, keeps.detach().max().item())
+    keep_prob(name, keeps.detach().max().item())
     return keeps
 
 

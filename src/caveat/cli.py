@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from caveat._optional import require
 from caveat._version import __version__
 from caveat.errors import CaveatError
 from caveat.papers.catalogue import REPRODUCTIONS, Option, Reproduction
@@ -50,6 +51,7 @@ def demo(
     ] = 0,
 ) -> None:
     """CO2 extrapolated and a digit rotated, with their uncertainty (two minutes)."""
+    require("matplotlib", extra="plot")
     from caveat.demo import run  # here: it brings matplotlib and scikit-learn
 
     run(output, quick=quick, seed=seed)

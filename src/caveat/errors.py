@@ -11,6 +11,7 @@
     ├── UnsupportedModelError   (also RuntimeError)  a model we cannot run correctly
     ├── DrawsNotKeptError       (also RuntimeError)  asked of moments what needs draws
     ├── NoAnswerError           (also RuntimeError)  asked what a predictive cannot know
+    ├── DivergedError           (also RuntimeError)  training left the finite numbers
     ├── DataError               (also OSError)       a data file is absent or damaged
     └── MissingExtraError       (also ImportError)   an optional package is absent
 
@@ -56,6 +57,10 @@ class DrawsNotKeptError(CaveatError, RuntimeError):
 
 class NoAnswerError(CaveatError, RuntimeError):
     """A predictive of this kind cannot know the answer, whatever was kept."""
+
+
+class DivergedError(CaveatError, RuntimeError):
+    """The weights or the loss of a network are no longer finite."""
 
 
 class DataError(CaveatError, OSError):

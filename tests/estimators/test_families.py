@@ -14,7 +14,7 @@ FAMILIES = [
     noise.Concrete(0.1),
     noise.FactorisedGaussian(),
     noise.LowRank(rank=1),
-    noise.Components((0.1, 0.9), sd=0.05),
+    noise.Components((0.1, 0.9), std=0.05),
 ]
 
 

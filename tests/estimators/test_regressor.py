@@ -469,9 +469,9 @@ def test_constant_columns_are_only_centred():
     x, y = rows()
     x[:, 1] = 7.0
     model = quick_regressor().fit(x, y)
-    assert model.scaling_.x_sd[1] == 1.0 and np.isfinite(model.predict(x)).all()
+    assert model.scaling_.x_std[1] == 1.0 and np.isfinite(model.predict(x)).all()
     flat = quick_regressor(schedule=Schedule(epochs=100)).fit(x, np.full(60, 3.0))
-    assert flat.scaling_.y_sd.tolist() == [1.0]
+    assert flat.scaling_.y_std.tolist() == [1.0]
     assert np.allclose(flat.predict(x), 3.0, atol=0.2)
 
 

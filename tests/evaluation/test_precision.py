@@ -2,13 +2,10 @@
 
 import math
 
-import numpy as np
 import pytest
-import torch
 
 from caveat.errors import ParameterError
 from caveat.evaluation import BestScale, search_scale
-from caveat.training.likelihood import Residuals, best_scale
 
 
 def bump(scale: float, at: float, height: float, width: float) -> float:
@@ -72,23 +69,3 @@ def test_bad_range():
     for low, high in ((1.0, 1.0), (0.0, 1.0), (2.0, 1.0)):
         with pytest.raises(ParameterError, match=r"low"):
             search_scale(lambda k: k, low=low, high=high)
-
-
-def test_it_finds_to_the_last_digit_what_training_finds():
-    """The same steps: a thinned first look, the same grid, the same refinement."""
-    generator = torch.Generator().manual_seed(0)
-    errors = torch.rand(40, 30, generator=generator) * 3
-    residuals = Residuals(errors, None, 1)
-
-    def mean_of(part: Residuals):
-        return lambda k: float(part.log_density(k).mean(dtype=torch.float64))
-
-    found = search_scale(
-        mean_of(residuals),
-        low=0.01,
-        high=1000.0,
-        first_look=mean_of(residuals.thinned(4)),
-    )
-    expected = best_scale([residuals], low=0.01, high=1000.0)
-    assert (found.scale, found.log_likelihood) == tuple(expected)[:2]
-    assert np.isfinite(found.scale)

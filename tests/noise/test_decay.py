@@ -223,7 +223,7 @@ def test_noise_in_a_chain_multiplies_with_dropout_before():
         noise.BernoulliNoise(0.1),
         nn.Linear(2, 2),
         nn.Dropout(0.5),
-        noise.Mixture(0.2, sd=0.1).wrap(nn.Linear(2, 2)),
+        noise.Mixture(0.2, std=0.1).wrap(nn.Linear(2, 2)),
         nn.Linear(2, 1),
     )
     found = keeps(net)

@@ -125,12 +125,12 @@ def test_a_row_of_zeros_is_no_accident():
 
 
 def test_low_rank_is_that_of_torch():
-    mean, log_sd = torch.randn(5).double(), torch.randn(5).double() - 1
+    mean, log_std = torch.randn(5).double(), torch.randn(5).double() - 1
     factors, length = torch.randn(2, 5).double(), 0.6
-    law = LowRankMultivariateNormal(mean, factors.T, torch.exp(2 * log_sd))
+    law = LowRankMultivariateNormal(mean, factors.T, torch.exp(2 * log_std))
     prior = MultivariateNormal(torch.zeros(5).double(), torch.eye(5).double() / 0.6**2)
     expected = kl_divergence(law, prior)
-    assert_close(divergence.low_rank(mean, log_sd, factors, length), expected)
+    assert_close(divergence.low_rank(mean, log_std, factors, length), expected)
 
 
 # Several components
@@ -190,8 +190,8 @@ def test_two_of_several_components_lie_between_exact_and_proposition_1(
 
 def test_gradients():
     rows = double(ROWS).requires_grad_()
-    log_sd, factors = double([-1.0, -2.0, 0.5]), double(ROWS[:2])
-    log_sd.requires_grad_()
+    log_std, factors = double([-1.0, -2.0, 0.5]), double(ROWS[:2])
+    log_std.requires_grad_()
     factors.requires_grad_()
     check = torch.autograd.gradcheck
     assert check(lambda r: divergence.two_components(r, 0.7, -1.2, 0.5), rows)
@@ -200,5 +200,6 @@ def test_gradients():
         lambda r: divergence.components(r[:, None], (0.2, 0.3, 0.5), 0.4, 0.5), rows
     )
     assert check(
-        lambda s, v: divergence.low_rank(rows[0].detach(), s, v, 0.5), (log_sd, factors)
+        lambda s, v: divergence.low_rank(rows[0].detach(), s, v, 0.5),
+        (log_std, factors),
     )

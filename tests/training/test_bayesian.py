@@ -11,6 +11,7 @@ import pytest
 
 import caveat.training.bayesian as module
 from caveat.errors import CaveatWarning, MissingExtraError, ParameterError
+from caveat.evaluation.precision import BestScale
 from caveat.training import (
     Choices,
     FileStore,
@@ -23,7 +24,6 @@ from caveat.training import (
     grid_search,
 )
 from caveat.training.folds import last_fifth
-from caveat.training.likelihood import BestScale
 from caveat.training.search import validated as validated_for_real
 
 optuna = pytest.importorskip("optuna")

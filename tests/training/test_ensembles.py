@@ -149,7 +149,7 @@ def test_classes_are_left_as_they_are():
     x, y = some_rows()
     spec = SPEC.vary(objective=SoftmaxCrossEntropy(2))
     scaling = scaling_of(spec, x, y)
-    assert scaling.y_mean.tolist() == [0.0] and scaling.y_sd.tolist() == [1.0]
+    assert scaling.y_mean.tolist() == [0.0] and scaling.y_std.tolist() == [1.0]
     assert np.array_equal(scaling.x_mean, scaling_of(SPEC, x, y).x_mean)
 
 

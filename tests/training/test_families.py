@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from caveat import noise
-from caveat.errors import CaveatError, ParameterError
+from caveat.errors import DivergedError, ParameterError
 from caveat.training import Member, NetworkSpec, Rows, Schedule, Watch, train
 from tests.statistics import assert_mean_is
 
@@ -58,7 +58,7 @@ def test_bernoulli_as_a_family_is_dropout():
 
 def test_divergence_names_the_member():
     wild = member(noise.Concrete(), "wild", learning_rate=1e30, epochs=5)
-    with pytest.raises(CaveatError, match="wild: training of Sequential diverged"):
+    with pytest.raises(DivergedError, match="wild: training of Sequential diverged"):
         train([wild], [ROWS])
 
 

@@ -104,3 +104,9 @@ def test_attention_and_recurrent_dropout_repeat_themselves():
         assert torch.equal(found[0], found[1])
         assert not torch.allclose(found[0], found[2])
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_tensors_without_memory_need_no_generator():
+    with OwnGenerators(0):
+        layer = nn.Linear(3, 2, device="meta")
+    assert layer.weight.is_meta

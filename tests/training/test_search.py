@@ -141,7 +141,7 @@ def test_a_fold_learns_nothing_of_its_validation_rows(fleets):
     trained = [part for fleet in fleets for part in fleet]
     for (_, plain), (_, changed) in zip(trained[:4], trained[4:], strict=True):
         assert torch.equal(plain.trained.parameters, changed.trained.parameters)
-        for name in ("x_mean", "x_sd", "y_mean", "y_sd"):
+        for name in ("x_mean", "x_std", "y_mean", "y_std"):
             np.testing.assert_array_equal(
                 getattr(plain.scaling, name), getattr(changed.scaling, name)
             )

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from caveat import noise
-from caveat.errors import CaveatError, ParameterError
+from caveat.errors import DivergedError, ParameterError
 from caveat.training import (
     EarlyStopping,
     Rows,
@@ -45,7 +45,7 @@ FAMILIES = [
     noise.Gaussian(0.1),
     noise.DropConnect(0.1),
     noise.Concrete(0.1),
-    noise.Mixture(0.1, sd=0.05),
+    noise.Mixture(0.1, std=0.05),
     noise.LowRank(rank=2),
     noise.FactorisedGaussian(),
 ]
@@ -81,7 +81,7 @@ def test_without_data_the_prior_is_what_remains():
 
 
 def test_divergence_is_an_error():
-    with pytest.raises(CaveatError, match="diverged"):
+    with pytest.raises(DivergedError, match="diverged"):
         net = a_net(noise.Bernoulli(0.1))
         fit(net, some_rows(), precision=1.0, learning_rate=1e30, epochs=5)
 

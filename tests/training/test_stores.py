@@ -13,6 +13,7 @@ import pytest
 
 import caveat.training.search as module
 from caveat.errors import DataError
+from caveat.evaluation.precision import BestScale
 from caveat.training import (
     FileStore,
     Memory,
@@ -22,7 +23,6 @@ from caveat.training import (
     fit_ensembles,
     grid_search,
 )
-from caveat.training.likelihood import BestScale
 from caveat.training.stores import Key, fingerprint
 
 KEY = Key(fingerprint(b"rows"), NetworkSpec((5, 6)).described(), "a")
@@ -64,7 +64,7 @@ def test_lines_are_json_that_people_can_read(path):
 
 def test_a_divergence_is_kept_as_such(path):
     FileStore(path).put({KEY: BestScale(math.nan, -math.inf)})
-    scale, value = FileStore(path).get(KEY)
+    scale, value, _ = FileStore(path).get(KEY)
     assert math.isnan(scale) and value == -math.inf
     assert "NaN" not in path.read_text()
 

@@ -25,8 +25,8 @@ NOISES = [
     noise.Gaussian(0.2),
     noise.DropConnect(0.2),
     noise.Concrete(0.2),
-    noise.Mixture(0.2, sd=0.05),
-    noise.Components((0.2, 0.8), sd=0.05),
+    noise.Mixture(0.2, std=0.05),
+    noise.Components((0.2, 0.8), std=0.05),
     noise.LowRank(rank=2),
     noise.FactorisedGaussian(),
 ]

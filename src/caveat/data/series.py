@@ -73,10 +73,10 @@ class CO2Transform:
     """
 
     index_mean: float
-    index_sd: float
+    index_std: float
     slope: float
     intercept: float
-    residual_sd: float
+    residual_std: float
 
     @classmethod
     def fit(cls, ppm: Array) -> Self:
@@ -91,12 +91,12 @@ class CO2Transform:
 
     def apply(self, index: Array, ppm: Array) -> tuple[Array, Array]:
         """The x and y of months counted from the first of the series."""
-        x = (index - self.index_mean) / self.index_sd
-        return x, (ppm - self._line(index)) / self.residual_sd
+        x = (index - self.index_mean) / self.index_std
+        return x, (ppm - self._line(index)) / self.residual_std
 
     def to_ppm(self, x: Array, y: Array) -> Array:
         """The ppm that stand behind points of the paper's plot."""
-        return y * self.residual_sd + self._line(x * self.index_sd + self.index_mean)
+        return y * self.residual_std + self._line(x * self.index_std + self.index_mean)
 
     def _line(self, index: Array) -> Array:
         return self.slope * index + self.intercept

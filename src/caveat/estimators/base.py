@@ -34,7 +34,7 @@ from caveat.training.trained import Trained
 Array = NDArray[np.float64]
 
 _AT_ONCE = 2**23  # numbers drawn at once, if only a summary of them is wanted
-_UNITS = ("x_mean", "x_sd", "y_mean", "y_sd")
+_UNITS = ("x_mean", "x_std", "y_mean", "y_std")
 
 
 class DropoutEstimator(BaseEstimator):  # type: ignore[misc]

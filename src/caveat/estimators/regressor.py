@@ -315,32 +315,32 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
 
     def _choose_precision(self, trainer: Trainer, x: Array, y: Array) -> float:
         """tau in standard units for the decay; keeps what is to be reported."""
-        y_sd = scaling_of(trainer.spec, x, y).y_sd
+        y_std = scaling_of(trainer.spec, x, y).y_std
         self.validation_log_likelihood_ = self.precision_scale_ = None
         if isinstance(self.precision, NoiseHead):
             calibrate = self.precision.calibrate
-            scale = self._validated(trainer, x, y, y_sd) if calibrate else 1.0
+            scale = self._validated(trainer, x, y, y_std) if calibrate else 1.0
             self.precision_, self.precision_scale_ = None, scale
             return 1.0
         if self.precision is not None:
-            tau = _given(self.precision, len(y_sd))
-            scale = float(np.mean(tau * y_sd**2))
+            tau = _given(self.precision, len(y_std))
+            scale = float(np.mean(tau * y_std**2))
         else:
-            scale = self._found(trainer, x, y, y_sd)
-            tau = scale / y_sd**2  # E18
+            scale = self._found(trainer, x, y, y_std)
+            tau = scale / y_std**2  # E18
         self.precision_ = tau if self.n_outputs_ > 1 else float(tau[0])
         return scale
 
-    def _found(self, trainer: Trainer, x: Array, y: Array, y_sd: Array) -> float:
+    def _found(self, trainer: Trainer, x: Array, y: Array, y_std: Array) -> float:
         """tau in standard units: by the prior, if that says what it is, or by folds."""
         if trainer.prior.gives_precision:
             return trainer.precision(len(x))
-        return self._validated(trainer, x, y, y_sd)
+        return self._validated(trainer, x, y, y_std)
 
-    def _validated(self, trainer: Trainer, x: Array, y: Array, y_sd: Array) -> float:
+    def _validated(self, trainer: Trainer, x: Array, y: Array, y_std: Array) -> float:
         """tau in standard units, or the factor on learned precisions, by folds."""
         best = trainer.validate(x, y)
-        shift = log_density_shift(torch.from_numpy(y_sd))  # E19
+        shift = log_density_shift(torch.from_numpy(y_std))  # E19
         self.validation_log_likelihood_ = best.log_likelihood + shift
         return best.scale
 

@@ -16,10 +16,10 @@ from caveat.estimators.noise_head import NoiseHead
 from caveat.estimators.prior import Prior, checked_prior
 from caveat.estimators.regressor import DropoutRegressor
 from caveat.estimators.seeds import seed_of
+from caveat.evaluation.precision import BestScale
 from caveat.predictive import GaussianPredictive
 from caveat.theory import log_density_shift
 from caveat.training.bayesian import Choices, LogUniform, bayesian_search
-from caveat.training.likelihood import BestScale
 from caveat.training.scaling import Scaling
 from caveat.training.schedules import Schedule
 from caveat.training.search import Choice, Task, grid_search
@@ -150,7 +150,7 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         self._keep(choice, scaling)
         best = _with(template, self.best_params_).set_params(random_state=seed)
         if best.precision is None:
-            tau = choice.score.scale / scaling.y_sd**2  # E18
+            tau = choice.score.scale / scaling.y_std**2  # E18
             best.set_params(precision=tau if len(tau) > 1 else float(tau[0]))
         self.best_estimator_ = best.fit(X, y)
         return self
@@ -335,12 +335,12 @@ def _value(spec: NetworkSpec, name: str) -> Any:
 def _task(x: Array, y: Array, scaling: Scaling, seed: int) -> Task:
     """Rows in random order, targets in standard units: one precision serves all."""
     order = np.random.default_rng([seed, 0]).permutation(len(x))
-    standard = (y - scaling.y_mean) / scaling.y_sd
+    standard = (y - scaling.y_mean) / scaling.y_std
     return Task("rows", x[order], standard[order])
 
 
 def _in_units_of_y(score: BestScale, scaling: Scaling) -> float:
-    return score.log_likelihood + log_density_shift(scaling.y_sd.tolist())  # E19
+    return score.log_likelihood + log_density_shift(scaling.y_std.tolist())  # E19
 
 
 def _values(name: str, values: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from caveat.errors import ParameterError
 from caveat.estimators.prior import Prior
+from caveat.evaluation.precision import BestScale
 from caveat.training.ensembles import (
     TRIAL_PRECISION,
     Ensemble,
@@ -17,7 +18,7 @@ from caveat.training.ensembles import (
     scaling_of,
 )
 from caveat.training.folds import Fold, contiguous_folds, folds_by_size
-from caveat.training.likelihood import BestScale, Residuals, residuals
+from caveat.training.likelihood import Residuals, residuals
 from caveat.training.search import Task, score_of
 from caveat.training.spec import NetworkSpec
 
@@ -97,10 +98,10 @@ class Trainer:
         )
         scaling = scaling_of(self.spec, x, y)
         found = [
-            self._residuals(ensemble, x[fold.valid], y[fold.valid], scaling.y_sd)
+            self._residuals(ensemble, x[fold.valid], y[fold.valid], scaling.y_std)
             for ensemble, fold in zip(ensembles, folds, strict=True)
         ]
-        task = Task(self.name, x, (y - scaling.y_mean) / scaling.y_sd)
+        task = Task(self.name, x, (y - scaling.y_mean) / scaling.y_std)
         return score_of(task, self.spec, found)
 
     def problem(
@@ -144,16 +145,16 @@ class Trainer:
         return ensembles
 
     def _residuals(
-        self, ensemble: Ensemble, x: Array, y: Array, y_sd: Array
+        self, ensemble: Ensemble, x: Array, y: Array, y_std: Array
     ) -> Residuals:
         """Errors in standard units, so that one precision serves all targets."""
         draws = ensemble.draws(x, n_draws=self.spec.n_draws)
-        sd = torch.from_numpy(y_sd)
+        std = torch.from_numpy(y_std)
         precisions = draws.precisions
         return residuals(
-            draws.means / sd,
-            None if precisions is None else precisions * sd.square(),
-            torch.from_numpy(y) / sd,
+            draws.means / std,
+            None if precisions is None else precisions * std.square(),
+            torch.from_numpy(y) / std,
         )
 
 

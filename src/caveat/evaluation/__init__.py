@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from caveat._optional import require
 from caveat.evaluation.calibration import (
     Calibration,
     PrecisionCalibration,
@@ -77,7 +78,7 @@ __all__ = [
     "SoftmaxScatterDisplay",
 ]
 
-# matplotlib is imported when a figure is asked for
+# matplotlib, an extra, is imported when a figure is asked for
 _DISPLAYS = {
     "CoverageDisplay": "calibration_displays",
     "PredictiveDisplay": "displays",
@@ -90,5 +91,6 @@ _DISPLAYS = {
 
 def __getattr__(name: str) -> Any:
     if name in _DISPLAYS:
+        require("matplotlib", extra="plot")
         return getattr(import_module(f"caveat.evaluation.{_DISPLAYS[name]}"), name)
     raise AttributeError(f"module 'caveat.evaluation' has no attribute {name!r}")

@@ -80,9 +80,9 @@ class LineDisplay(Display):
         """Draw on ``ax`` and name its axes; ``line`` holds a colour."""
 
 
-def shade(line: dict[str, Any], alpha: float = SHADE) -> dict[str, Any]:
+def shade(line: dict[str, Any], opacity: float = SHADE) -> dict[str, Any]:
     """The style of the shade around a line."""
-    return {"color": line["color"], "alpha": alpha, "linewidth": 0}
+    return {"color": line["color"], "alpha": opacity, "linewidth": 0}
 
 
 def diagonal(ax: Axes, end: float = 1.0) -> None:

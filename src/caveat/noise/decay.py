@@ -111,7 +111,7 @@ def _keep_probs(
         known = _carried(model) | _fed_in_chain(model) | _named(model, given or {})
         every = None
     else:
-        known, every = {}, validation.keep_probability("keep_prob", given)
+        known, every = {}, validation.keep_prob("keep_prob", given)
     keeps: dict[Tensor, float | None] = {}
     unknown: list[str] = []
     for name, parameter, owner in _parameters(model):

@@ -26,7 +26,7 @@ def named_keep_probs(model: nn.Module, given: Mapping[str, float]) -> dict[str, 
                 f"there are {listed(names)}."
             )
     return {
-        name: validation.keep_probability(f"keep_prob[{name!r}]", value)
+        name: validation.keep_prob(f"keep_prob[{name!r}]", value)
         for name, value in given.items()
     }
 

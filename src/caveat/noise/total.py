@@ -105,7 +105,7 @@ def _keep_probs(
             raise ParameterError(_LOOSE.format(names=listed(loose)))
         return _Keeps({}, 1.0)
     if not isinstance(given, Mapping):
-        return _Keeps({}, validation.keep_probability("keep_prob", given))
+        return _Keeps({}, validation.keep_prob("keep_prob", given))
     return _Keeps(named_keep_probs(model, given), 1.0)
 
 

@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from caveat._optional import require
+
 if TYPE_CHECKING:
     from caveat.papers.experiment import AnyExperiment
 
@@ -43,6 +45,7 @@ class Reproduction:
         self, folder: Path, *, quick: bool, n_workers: int | None, **options: Any
     ) -> str:
         """Run it, write its files, and return its page."""
+        require("matplotlib", extra="plot")
         from caveat.papers.runner import reproduce  # here: it brings matplotlib
 
         experiment = self.experiment(folder, quick=quick, **options)

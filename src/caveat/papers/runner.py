@@ -109,10 +109,14 @@ def _missing(experiment: AnyExperiment, known: Mapping[Hashable, list[Any]]) -> 
     return [j for j in experiment.jobs(found) if not experiment.is_done(j, known)]
 
 
+class UnfinishedJobError(CaveatError, RuntimeError):
+    """A job has not left the records that it is there for."""
+
+
 def _check(experiment: AnyExperiment, job: Any, known: Known) -> None:
     """A job that leaves nothing behind would be run for ever."""
     if not experiment.is_done(job, known):
-        raise CaveatError(
+        raise UnfinishedJobError(
             f"{experiment.name}: the job {job!r} should leave records with the keys "
             f"{list(experiment.keys(job))!r}, and does not. Its run() must give them."
         )

@@ -29,18 +29,18 @@ def dropped(square: Tensor, keep_prob: float | Tensor, length: Lengthscale) -> T
     return 0.5 * length**2 / keep_prob * square
 
 
-def spread(log_sd: Tensor | float, length: Lengthscale, like: Tensor) -> Tensor:
+def spread(log_std: Tensor | float, length: Lengthscale, like: Tensor) -> Tensor:
     """KL of N(0, s²), in the type of ``like``."""
-    log_sd = torch.as_tensor(log_sd, dtype=like.dtype, device=like.device)
-    scale = log_sd + _log(length)
+    log_std = torch.as_tensor(log_std, dtype=like.dtype, device=like.device)
+    scale = log_std + _log(length)
     # E26 at m = 0: (l² s² - log(l² s²) - 1) / 2
     return 0.5 * (torch.exp(2 * scale) - 2 * scale - 1)
 
 
-def gaussian(mean: Tensor, log_sd: Tensor | float, length: Lengthscale) -> Tensor:
+def gaussian(mean: Tensor, log_std: Tensor | float, length: Lengthscale) -> Tensor:
     """KL of each N(m, s²), with one s for all weights or one for each."""
     # E26: (l² m² + l² s² - log(l² s²) - 1) / 2
-    return 0.5 * length**2 * mean.square() + spread(log_sd, length, mean)
+    return 0.5 * length**2 * mean.square() + spread(log_std, length, mean)
 
 
 def multiplied(rows: Tensor, variance: float, length: Lengthscale) -> Tensor:
@@ -64,28 +64,28 @@ def mask_entropy(logit: Tensor) -> Tensor:
 def two_components(
     rows: Tensor,
     keep_prob: float | Tensor,
-    log_sd: float | Tensor,
+    log_std: float | Tensor,
     length: Lengthscale,
 ) -> Tensor:
     """KL of each row p N(m, s² I) + (1-p) N(0, s² I), exactly; ``rows`` are p m."""
-    log_sd = torch.as_tensor(log_sd, dtype=rows.dtype, device=rows.device)
-    gap = torch.linalg.vector_norm(rows, dim=-1) / keep_prob / log_sd.exp()
+    log_std = torch.as_tensor(log_std, dtype=rows.dtype, device=rows.device)
+    gap = torch.linalg.vector_norm(rows, dim=-1) / keep_prob / log_std.exp()
     # E24: (p l²/2) m'm + (K/2) (l² s² - log(l² s²) - 1) - I
-    upper = two_components_above(rows, keep_prob, log_sd, length)
+    upper = two_components_above(rows, keep_prob, log_std, length)
     return upper - information(gap, keep_prob)
 
 
 def two_components_above(
     rows: Tensor,
     keep_prob: float | Tensor,
-    log_sd: float | Tensor,
+    log_std: float | Tensor,
     length: Lengthscale,
 ) -> Tensor:
     """Proposition 1 of paper 000: KL of two components without the information."""
     square = rows.square().sum(-1)
     # E21: (p l²/2) m'm + (K/2) (l² s² - log(l² s²) - 1)
     fit = dropped(square, keep_prob, length)
-    return fit + rows.shape[-1] * spread(log_sd, length, rows)
+    return fit + rows.shape[-1] * spread(log_std, length, rows)
 
 
 def information(gap: Tensor, keep_prob: float | Tensor) -> Tensor:
@@ -108,7 +108,7 @@ def information(gap: Tensor, keep_prob: float | Tensor) -> Tensor:
 
 
 def components(
-    means: Tensor, probabilities: Sequence[float], sd: float, length: Lengthscale
+    means: Tensor, probabilities: Sequence[float], std: float, length: Lengthscale
 ) -> Tensor:
     """KL of rows sum_i p_i N(m_i, s² I), from above; ``means`` (components, rows, K).
 
@@ -117,27 +117,27 @@ def components(
     """
     share = means.new_tensor(probabilities)
     square = torch.tensordot(share, means.square().sum(-1), 1)
-    width = means.shape[-1] * spread(math.log(sd), length, means)
+    width = means.shape[-1] * spread(math.log(std), length, means)
     # E37: sum_i (p_i l²/2) m_i'm_i + (K/2) (l² s² - log(l² s²) - 1) - I
-    return 0.5 * length**2 * square + width - _pairwise(means, share, sd)
+    return 0.5 * length**2 * square + width - _pairwise(means, share, std)
 
 
 def low_rank(
-    mean: Tensor, log_sd: Tensor, factors: Tensor, length: Lengthscale
+    mean: Tensor, log_std: Tensor, factors: Tensor, length: Lengthscale
 ) -> Tensor:
     """KL of N(m, diag(s²) + V'V); ``factors`` V is (rank, weights)."""
-    ratio = factors * torch.exp(-log_sd)
+    ratio = factors * torch.exp(-log_std)
     inner = ratio @ ratio.T + torch.eye(len(factors), dtype=mean.dtype).to(mean.device)
     log_det = 2 * torch.linalg.cholesky(inner).diagonal().log().sum()
     trace = length**2 * factors.square().sum()
     # E38: KL of N(m, diag(s²)) + (l² |V|² - log|I + V diag(s²)^-1 V'|) / 2
-    return gaussian(mean, log_sd, length).sum() + 0.5 * (trace - log_det)
+    return gaussian(mean, log_std, length).sum() + 0.5 * (trace - log_det)
 
 
-def _pairwise(means: Tensor, share: Tensor, sd: float) -> Tensor:
+def _pairwise(means: Tensor, share: Tensor, std: float) -> Tensor:
     """A lower bound of I for several components, row by row."""
     gaps = (means[:, None] - means[None]).square().sum(-1)
-    overlap = share.log()[:, None] - gaps / (8 * sd**2)  # shape: (i, j, rows)
+    overlap = share.log()[:, None] - gaps / (8 * std**2)  # shape: (i, j, rows)
     # E36: I >= -sum_i p_i log sum_j p_j exp(-|m_i - m_j|² / (8 s²))
     return -torch.tensordot(share, torch.logsumexp(overlap, 1), 1)
 

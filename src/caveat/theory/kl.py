@@ -54,7 +54,7 @@ def mask_entropy(keep_prob: float | Tensor) -> Tensor:
     >>> round(mask_entropy(0.5).item(), 9)
     0.693147181
     """
-    keep = _tensor(validation.keep_probabilities("keep_prob", keep_prob))
+    keep = _tensor(validation.keep_probs("keep_prob", keep_prob))
     # E20: H(p) = -p log p - (1-p) log(1-p)
     return torch.special.entr(keep) + torch.special.entr(1 - keep)
 
@@ -285,7 +285,7 @@ def _row(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """All three as tensors of one type: (*rows, K), and twice () or (*rows,)."""
     mean = validation.rows_of_weights("mean", mean)
-    keep = validation.keep_probabilities("keep_prob", keep_prob)
+    keep = validation.keep_probs("keep_prob", keep_prob)
     std = validation.positive_values("component_std", component_std)
     keep, std = (_tensor(value).to(mean) for value in (keep, std))
     validation.per_row("keep_prob", keep.shape, mean.shape[:-1])

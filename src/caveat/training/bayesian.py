@@ -17,7 +17,7 @@ import numpy as np
 from caveat import _validation as validation
 from caveat._optional import require
 from caveat.errors import ParameterError
-from caveat.training.likelihood import BestScale
+from caveat.evaluation.precision import BestScale
 from caveat.training.search import (
     Choice,
     Folds,

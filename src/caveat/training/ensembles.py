@@ -106,7 +106,7 @@ class Problem:
             return self.standard_precision
         if self.spec.precision is None:
             return TRIAL_PRECISION
-        return self.spec.precision * float(np.square(scaling.y_sd).mean())
+        return self.spec.precision * float(np.square(scaling.y_std).mean())
 
 
 class RowsOfData(NamedTuple):
@@ -209,8 +209,8 @@ class Ensemble:
         if not self.trained.spec.objective.has_head:
             return Draws(self.scaling.outputs(outputs), None)
         means, logs = split_head(outputs)
-        sd = torch.from_numpy(self.scaling.y_sd)
-        precisions = logs.to(torch.float64).exp() / sd.square()  # E18
+        std = torch.from_numpy(self.scaling.y_std)
+        precisions = logs.to(torch.float64).exp() / std.square()  # E18
         return Draws(self.scaling.outputs(means), precisions)
 
 

@@ -13,7 +13,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from caveat.errors import CaveatError
+from caveat.errors import DivergedError
 from caveat.sampling.mcdropout import MCDropout
 from caveat.training.members import Architecture, Member, Rows
 from caveat.training.networks import untrained
@@ -145,5 +145,5 @@ def _fitted(
             seed=mask_seed(member.seed),
             progress=progress,
         )
-    except CaveatError as error:
-        raise type(error)(f"{member.name}: {error}") from error
+    except DivergedError as error:
+        raise DivergedError(f"{member.name}: {error}") from error

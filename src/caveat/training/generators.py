@@ -10,9 +10,8 @@ from typing import Any, final
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from caveat._torch import DispatchMode, OpOverload, op_arguments, op_overload
 from caveat.errors import UnsupportedModelError
 
 _aten = torch.ops.aten
@@ -22,7 +21,7 @@ torch.bernoulli, or keep it out of the model."""
 
 
 @final
-class OwnGenerators(TorchDispatchMode):
+class OwnGenerators(DispatchMode):
     """Hands a generator to every random operation in the block.
 
     Parameters
@@ -32,7 +31,7 @@ class OwnGenerators(TorchDispatchMode):
     """
 
     def __init__(self, seed: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._seed = seed
         self._generators: dict[torch.device, torch.Generator] = {}
 
@@ -46,17 +45,12 @@ class OwnGenerators(TorchDispatchMode):
         kwargs = kwargs or {}
         if func not in _ways:
             _ways[func] = _way(func)
-        way = _ways[func]
-        if way is None:
+        way, device = _ways[func], _device(args, kwargs)
+        if way is None or device.type == "meta":  # where there are no numbers
             return func(*args, **kwargs)
-        return way(self._generator(args, kwargs), *args, **kwargs)
+        return way(self._generator(device), *args, **kwargs)
 
-    def _generator(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> torch.Generator:
-        like = next((a for a in args if isinstance(a, Tensor)), None)
-        device = kwargs.get("device") or (like.device if like is not None else "cpu")
-        device = torch.device(device)
+    def _generator(self, device: torch.device) -> torch.Generator:
         if device not in self._generators:
             own = torch.Generator(device).manual_seed(self._seed)
             self._generators[device] = own
@@ -81,13 +75,19 @@ def _way(func: OpOverload) -> Way | None:
     return lambda own, *args, **kw: sibling(*args, generator=own, **kw)
 
 
+def _device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
+    like = next((a for a in args if isinstance(a, Tensor)), None)
+    device = kwargs.get("device") or (like.device if like is not None else "cpu")
+    return torch.device(device)
+
+
 def _takes_generator(func: OpOverload) -> bool:
-    return any(argument.name == "generator" for argument in func._schema.arguments)
+    return any(argument.name == "generator" for argument in op_arguments(func))
 
 
 def _sibling(func: OpOverload) -> OpOverload | None:
     """The same operation with a generator: ``rand.generator`` for ``rand``."""
-    name = func._overloadname
+    name = op_overload(func)
     wanted = "generator" if name == "default" else f"{name}_generator"
     packet = func.overloadpacket
     return getattr(packet, wanted) if wanted in packet.overloads() else None
@@ -97,7 +97,7 @@ def _only_without_dropout(
     func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Fused attention and the like, which draw only if their rate is not 0."""
-    names = [argument.name for argument in func._schema.arguments]
+    names = [argument.name for argument in op_arguments(func)]
     given = dict(zip(names, args, strict=False)) | kwargs
     rates = [n for n in ("dropout_p", "dropout") if n in names]
     if not rates or any(given.get(name, 0.0) for name in rates):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from caveat._version import __version__
 from caveat.errors import ParameterError
+from caveat.evaluation.precision import BestScale
 from caveat.training.ensembles import Ensemble, Problem, fit_ensembles
 from caveat.training.folds import (
     Fold,
@@ -24,7 +25,7 @@ from caveat.training.folds import (
     folds_by_size,
     last_fifth,
 )
-from caveat.training.likelihood import BestScale, Residuals, best_scale, residuals
+from caveat.training.likelihood import Residuals, best_scale, residuals
 from caveat.training.spec import NetworkSpec
 from caveat.training.stores import Key, Memory, Store, fingerprint
 

@@ -19,7 +19,7 @@ from torch import nn
 from caveat import _validation as validation
 from caveat import noise
 from caveat._progress import ProgressBar
-from caveat.errors import CaveatError, ParameterError
+from caveat.errors import DivergedError, ParameterError
 from caveat.training.generators import OwnGenerators
 from caveat.training.members import Rows
 from caveat.training.objectives import Objective
@@ -96,7 +96,7 @@ def fit_module(
             bar.advance()
     last = float(loss.detach())
     if not math.isfinite(last):
-        raise CaveatError(
+        raise DivergedError(
             f"training of {type(model).__name__} diverged: its loss is {last}. "
             "Lower the learning rate."
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from caveat.errors import DataError
-from caveat.training.likelihood import BestScale
+from caveat.evaluation.precision import BestScale
 
 _BEGINNING = b'{"circumstances": '
 
@@ -89,7 +89,7 @@ class FileStore:
     >>> key = Key(fingerprint(b"rows and spec"))
     >>> FileStore(path).put({key: BestScale(scale=4.0, log_likelihood=-0.5)})
     >>> FileStore(path).get(key)
-    BestScale(scale=4.0, log_likelihood=-0.5)
+    BestScale(scale=4.0, log_likelihood=-0.5, at_edge=False)
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -147,6 +147,7 @@ def _to_line(key: Key, score: BestScale) -> bytes:
         "spec": key.spec,
         "scale": _finite(score.scale),
         "log_likelihood": _finite(score.log_likelihood),
+        "at_edge": score.at_edge,
     }
     return json.dumps(record, allow_nan=False, default=float).encode() + b"\n"
 
@@ -158,6 +159,7 @@ def _from_line(line: bytes) -> tuple[Key, BestScale]:
     return key, BestScale(
         math.nan if scale is None else float(scale),
         -math.inf if value is None else float(value),
+        bool(record["at_edge"]),
     )
 
 

@@ -34,7 +34,7 @@ def test_noise(problem):
     rounds = problem.rounds(2000, 0)
     noise = torch.from_numpy(rounds.rewards - rounds.means)
     assert_mean_is(noise, 0.0)
-    assert_variance_is(noise, getattr(problem, "noise_sd", 0.0) ** 2)
+    assert_variance_is(noise, getattr(problem, "noise_std", 0.0) ** 2)
 
 
 def test_regret_restated():

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from caveat._optional import require
 from caveat.decisions.bandits.agents import (
     EpsilonGreedyAgent,
     ThompsonAgent,
@@ -60,6 +61,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "RegretDisplay":  # matplotlib is imported when it is asked for
+        require("matplotlib", extra="plot")
         from caveat.decisions.bandits.displays import RegretDisplay
 
         return RegretDisplay

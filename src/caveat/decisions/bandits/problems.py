@@ -81,14 +81,14 @@ class LinearProblem:
         Sizes. Each seed has weights of its own, N(0, 1/n_features).
     correlation : float
         In [0, 1), of any two features.
-    noise_sd : float
+    noise_std : float
         Of the rewards.
     """
 
     n_features: int = 10
     n_arms: int = 5
     correlation: float = 0.5
-    noise_sd: float = 0.5
+    noise_std: float = 0.5
 
     def __post_init__(self) -> None:
         check.positive_int("n_features", self.n_features)
@@ -108,7 +108,7 @@ class LinearProblem:
         contexts = np.sqrt(1.0 - self.correlation) * own
         contexts += np.sqrt(self.correlation) * common
         means = contexts @ weights
-        noise = self.noise_sd * rng.standard_normal(means.shape)
+        noise = self.noise_std * rng.standard_normal(means.shape)
         return BanditRounds(contexts, means, means + noise)
 
 
@@ -126,14 +126,14 @@ class SmoothProblem:
         Sizes. Each seed has functions of its own.
     lengthscale : float
         Of the functions; features have variance 1.
-    noise_sd : float
+    noise_std : float
         Of the rewards.
     """
 
     n_features: int = 2
     n_arms: int = 5
     lengthscale: float = 1.0
-    noise_sd: float = 0.3
+    noise_std: float = 0.3
 
     def __post_init__(self) -> None:
         check.positive_int("n_features", self.n_features)
@@ -149,7 +149,7 @@ class SmoothProblem:
         contexts = rng.standard_normal((n_rounds, self.n_features))
         waves = np.cos(contexts @ directions / self.lengthscale + phases)
         means = np.sqrt(2.0 / _N_WAVES) * waves @ heights
-        noise = self.noise_sd * rng.standard_normal(means.shape)
+        noise = self.noise_std * rng.standard_normal(means.shape)
         return BanditRounds(contexts, means, means + noise)
 
 
@@ -166,12 +166,12 @@ class WheelProblem:
     ----------
     delta : float
         In (0, 1).
-    noise_sd : float
+    noise_std : float
         Of the rewards.
     """
 
     delta: float = 0.7
-    noise_sd: float = 0.01
+    noise_std: float = 0.01
     n_features: int = field(default=2, init=False)
     n_arms: int = field(default=5, init=False)
 
@@ -189,7 +189,7 @@ class WheelProblem:
         left, below = contexts[:, 0] <= 0, contexts[:, 1] <= 0
         outside = np.flatnonzero(radius > self.delta)
         means[outside, 1 + 2 * left[outside] + below[outside]] = 50.0
-        noise = self.noise_sd * rng.standard_normal(means.shape)
+        noise = self.noise_std * rng.standard_normal(means.shape)
         return BanditRounds(contexts, means, means + noise)
 
 
@@ -228,8 +228,8 @@ class ClassificationProblem:
         Only contexts are looked at, which a bandit knows without trying anything.
         """
         rows = np.asarray(features, dtype=np.float64)
-        sd = rows.std(0)
-        rows = (rows - rows.mean(0)) / np.where(sd > 0, sd, 1.0)
+        std = rows.std(0)
+        rows = (rows - rows.mean(0)) / np.where(std > 0, std, 1.0)
         return cls(rows, np.asarray(labels, dtype=np.int64))
 
     @property

@@ -14,6 +14,7 @@ from caveat.papers.sequence.networks import Reader, make_reader
 from caveat.papers.sequence.scores import best_precision, mc_draws, point_draws, score
 from caveat.papers.sequence.texts import N_WORDS, Texts, TextTask, load_task
 from caveat.sampling.mcdropout import MCDropout
+from caveat.training.generators import OwnGenerators
 
 BATCH_SIZE = 128
 LEARNING_RATE = 2e-3
@@ -78,11 +79,11 @@ def run_job(job: ReaderJob, effort: ReaderEffort) -> list[ReaderRecord]:
     Records are those of the validation rows after each epoch, then of the test rows.
     """
     task = load_task(job.task, effort.most_rows)
-    with torch.random.fork_rng([]):
-        torch.manual_seed(job.seed)
+    own = OwnGenerators(job.seed)
+    with own:
         reader = make_reader(job.variant, job.drop_rate, (N_WORDS, task.n_outputs))
-        judge = _Judge(job, effort, task, reader)
-        return list(_run(judge, _train(reader, task, job.seed, effort.epochs)))
+    losses = _train(reader, task, job.seed, effort.epochs, own)
+    return list(_run(_Judge(job, effort, task, reader), losses))
 
 
 def _run(judge: "_Judge", losses: Iterator[float]) -> Iterator[ReaderRecord]:
@@ -102,8 +103,10 @@ def _run(judge: "_Judge", losses: Iterator[float]) -> Iterator[ReaderRecord]:
     yield judge.test("test_stopped", best[0])
 
 
-def _train(reader: Reader, task: TextTask, seed: int, epochs: int) -> Iterator[float]:
-    """The mean loss of each epoch; no weight decay.
+def _train(
+    reader: Reader, task: TextTask, seed: int, epochs: int, own: OwnGenerators
+) -> Iterator[float]:
+    """The mean loss of each epoch, with masks of ``own``; no weight decay.
 
     With Adam a decay would draw the vectors of rare words, which mostly have no other
     gradient, to zero at the full rate.
@@ -114,7 +117,9 @@ def _train(reader: Reader, task: TextTask, seed: int, epochs: int) -> Iterator[f
     for _ in range(epochs):
         total = 0.0
         for words, targets in task.train.batches(BATCH_SIZE, generator):
-            loss = loss_of(reader(words), targets)
+            with own:
+                outputs = reader(words)
+            loss = loss_of(outputs, targets)
             optimiser.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(reader.parameters(), 1.0)

@@ -313,5 +313,5 @@ def _in_units(axes: Axes, data: CO2Data) -> None:
     starts = (_YEARS - 1970) * 12.0  # months since 1970, as datetime64 counts them
     places = np.interp(starts, months.astype(np.float64), x)
     axes.set_xticks(places, [str(year) for year in _YEARS])
-    sd = data.transform.residual_sd
+    sd = data.transform.residual_std
     axes.set_yticks([ppm / sd for ppm in _PPM], [f"{ppm:g}" for ppm in _PPM])

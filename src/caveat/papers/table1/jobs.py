@@ -103,7 +103,7 @@ class SplitRows:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SplitPlan:
     """What a protocol decided for one split: a spec, and a scale per variant."""
 
     spec: NetworkSpec

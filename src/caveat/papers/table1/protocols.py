@@ -10,7 +10,7 @@ from typing import TypeVar
 from caveat.data import load_uci, load_uci_grid_settings, load_uci_settings
 from caveat.data.uci_results import GridSettings, OriginalSettings
 from caveat.errors import ParameterError
-from caveat.papers.table1.jobs import Job, Plan, SplitRows
+from caveat.papers.table1.jobs import Job, SplitPlan, SplitRows
 from caveat.training import (
     Choice,
     GaussianWithPrecision,
@@ -35,7 +35,7 @@ MIDDLE, LARGE = 5_000, 20_000  # rows from which on a set counts as such
 ENSEMBLE = 5
 
 
-def _paper(job: Job, splits: Sequence[SplitRows]) -> list[Plan]:
+def _paper(job: Job, splits: Sequence[SplitRows]) -> list[SplitPlan]:
     """001 as released: constant Adam, batch 32, 400 epochs, dropout on all inputs.
 
     Besides the published tau, each split has its own, found on folds of its training
@@ -57,14 +57,15 @@ def _paper(job: Job, splits: Sequence[SplitRows]) -> list[Plan]:
     tasks = [rows.task for rows in splits]
     choices = grid_search(tasks, [spec], n_threads=1)
     if job.variants == ("no dropout",):
-        return [Plan(spec, (c.score.scale,)) for c in choices]
+        return [SplitPlan(spec, (c.score.scale,)) for c in choices]
     published = replace(spec, precision=given.precision)
     return [
-        Plan(published, (given.precision, choice.score.scale)) for choice in choices
+        SplitPlan(published, (given.precision, choice.score.scale))
+        for choice in choices
     ]
 
 
-def _grid(job: Job, splits: Sequence[SplitRows]) -> list[Plan]:
+def _grid(job: Job, splits: Sequence[SplitRows]) -> list[SplitPlan]:
     """The authors' rerun of 2018: rate and tau by the last fifth, batch 128.
 
     As theirs, it trains a network for each cell of the grid.
@@ -83,10 +84,10 @@ def _grid(job: Job, splits: Sequence[SplitRows]) -> list[Plan]:
     ]
     tasks = [rows.task for rows in splits]
     choices = grid_search(tasks, specs, folds=last_fifth, n_threads=1)
-    return [Plan(c.spec, (c.score.scale,)) for c in choices]
+    return [SplitPlan(c.spec, (c.score.scale,)) for c in choices]
 
 
-def _best(job: Job, splits: Sequence[SplitRows]) -> list[Plan]:
+def _best(job: Job, splits: Sequence[SplitRows]) -> list[SplitPlan]:
     """What we would ship: our schedule, rates by validation, tau by a 1-D search."""
     layers = 1 if job.variants == ("1 layer",) else 2
     n_train = len(splits[0].x)
@@ -97,10 +98,10 @@ def _best(job: Job, splits: Sequence[SplitRows]) -> list[Plan]:
         folds=_three_folds if layers == 2 else folds_by_size,
         n_threads=1,
     )
-    return [Plan(c.spec, (c.score.scale,)) for c in choices]
+    return [SplitPlan(c.spec, (c.score.scale,)) for c in choices]
 
 
-def _flagship(job: Job, splits: Sequence[SplitRows]) -> list[Plan]:
+def _flagship(job: Job, splits: Sequence[SplitRows]) -> list[SplitPlan]:
     """Five nets with a noise head; the rate by single nets, the scale by ensembles.
 
     No dropout on the features, and half the epochs of `best`.
@@ -119,7 +120,9 @@ def _flagship(job: Job, splits: Sequence[SplitRows]) -> list[Plan]:
     return _ensemble_scales(tasks, choices)
 
 
-def _ensemble_scales(tasks: Sequence[Task], choices: Sequence[Choice]) -> list[Plan]:
+def _ensemble_scales(
+    tasks: Sequence[Task], choices: Sequence[Choice]
+) -> list[SplitPlan]:
     """The scale of each ensemble's precisions, on the folds of its training rows."""
     specs = [replace(choice.spec, n_members=ENSEMBLE) for choice in choices]
     parts = [
@@ -143,7 +146,7 @@ def _ensemble_scales(tasks: Sequence[Task], choices: Sequence[Choice]) -> list[P
         x, y = task.x[fold.valid], task.y[fold.valid]
         found[task.name].append(held_out_residuals(ensemble, x, y, spec.n_draws))
     return [
-        Plan(spec, (score_of(task, spec, found[task.name]).scale,))
+        SplitPlan(spec, (score_of(task, spec, found[task.name]).scale,))
         for task, spec in zip(tasks, specs, strict=True)
     ]
 
@@ -207,7 +210,7 @@ def _three_folds(n_rows: int) -> list[Fold]:
     return last_fifth(n_rows) if n_rows >= MIDDLE else contiguous_folds(n_rows, 3)
 
 
-Decision = Callable[[Job, Sequence[SplitRows]], list[Plan]]
+Decision = Callable[[Job, Sequence[SplitRows]], list[SplitPlan]]
 
 PROTOCOLS: dict[str, Decision] = {
     "paper": _paper,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from caveat.papers.table1.jobs import Job, Plan, Record, SplitRows
+from caveat.papers.table1.jobs import Job, Record, SplitPlan, SplitRows
 from caveat.papers.table1.protocols import PROTOCOLS
 from caveat.training import Ensemble, NetworkSpec, Problem, fit_ensembles
 from caveat.training.likelihood import MixtureScore
@@ -27,7 +27,7 @@ def run(job: Job) -> list[Record]:
     return [replace(record, seconds=seconds) for record in records]
 
 
-def _refit(splits: Sequence[SplitRows], plans: Sequence[Plan]) -> list[Ensemble]:
+def _refit(splits: Sequence[SplitRows], plans: Sequence[SplitPlan]) -> list[Ensemble]:
     """On all training rows, with the decay of the chosen precision."""
     found: dict[int, Ensemble] = {}
     for shared in dict.fromkeys(plan.spec.shared for plan in plans):
@@ -47,13 +47,15 @@ def _refit(splits: Sequence[SplitRows], plans: Sequence[Plan]) -> list[Ensemble]
     return [found[i] for i in range(len(splits))]
 
 
-def _at_its_precision(plan: Plan) -> NetworkSpec:
+def _at_its_precision(plan: SplitPlan) -> NetworkSpec:
     if plan.spec.objective.has_head:
         return plan.spec
     return replace(plan.spec, precision=plan.scales[0])
 
 
-def _score(job: Job, rows: SplitRows, plan: Plan, ensemble: Ensemble) -> list[Record]:
+def _score(
+    job: Job, rows: SplitRows, plan: SplitPlan, ensemble: Ensemble
+) -> list[Record]:
     targets = torch.from_numpy(rows.y_test)
     scores = [MixtureScore(targets, scale) for scale in plan.scales]
     for block in ensemble.blocks(rows.x_test, n_draws=job.n_draws):

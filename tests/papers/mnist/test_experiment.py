@@ -1,14 +1,11 @@
-"""Figure 4 of paper 001: scores and rotations against plain restatements; the page."""
+"""The numbers of figure 4, its page, and the stored ones."""
 
-from itertools import permutations
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from caveat.cli import main
-from caveat.papers.lenet.images import small_digits
 from caveat.papers.mnist.experiment import (
     CERTAIN,
     DOUBTFUL,
@@ -27,50 +24,12 @@ from caveat.papers.mnist.measures import (
     DrawnLogits,
     Number,
     angles,
-    rotations,
-    turned,
-    typical,
 )
-from caveat.papers.mnist.scores import BY_DRAWS, BY_SOFTMAX, SCORES, auroc, share_caught
+from caveat.papers.mnist.scores import BY_DRAWS, BY_SOFTMAX, SCORES
 from caveat.papers.records import read_records
 from caveat.papers.runner import complete
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results" / "mnist.csv"
-
-
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-def test_ties_are_broken_as_on_average_over_all_orders(share):
-    doubt = torch.tensor([0.3, 0.9, 0.3, 0.3, 0.1])
-    wrong = torch.tensor([True, False, False, True, True])
-    caught = []
-    for order in permutations(range(5)):
-        ranked = sorted(order, key=lambda k: -doubt[k].item())
-        caught.append(sum(wrong[k].item() for k in ranked[: round(5 * share)]) / 3)
-    assert share_caught(doubt, wrong, share) == pytest.approx(np.mean(caught))
-
-
-def test_auroc_is_a_share_of_pairs():
-    known, strange = torch.tensor([0.1, 0.5, 0.2]), torch.tensor([0.5, 0.9])
-    pairs = [(s > k).item() + 0.5 * (s == k).item() for s in strange for k in known]
-    assert auroc(known, strange) == pytest.approx(np.mean(pairs))
-
-
-def test_turning_is_anticlockwise_about_the_centre():
-    image = small_digits().test.image[:3]
-    for quarter in range(4):
-        expected = np.rot90(image.numpy(), quarter, axes=(1, 2))
-        found = turned(image, 90 * quarter).numpy().astype(int)
-        assert np.abs(found - expected).max() <= 1  # rounded back to bytes
-
-
-def test_twelve_images_of_the_typical_digit():
-    images = small_digits()
-    image = typical(images)
-    assert any(torch.equal(image, one) for one in images.test.image)
-    found = rotations(image, 15)
-    assert found.shape == (12, 28, 28) and angles(15)[-1] == 165
-    assert torch.equal(found[0], image)
-    assert torch.equal(found[6], turned(image[None], 90)[0])
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "mnist.csv"
 
 
 def test_wins_are_over_both_scores_of_the_softmax():

@@ -1,4 +1,4 @@
-"""Table 1: its machinery on few epochs; its stored results against the promises."""
+"""The jobs of Table 1, resumed runs, and the stored results."""
 
 import io
 import math
@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 from caveat.cli import main
-from caveat.data import load_uci, load_uci_per_split, uci
+from caveat.data import load_uci, uci
 from caveat.data.uci_sets import UCI_SETS
 from caveat.errors import ParameterError
 from caveat.papers.records import read_records
 from caveat.papers.runner import complete, reproduce
 from caveat.papers.table1 import comparison
 from caveat.papers.table1 import experiment as table1
-from caveat.papers.table1.comparison import SplitMean, rows, verdict
+from caveat.papers.table1.comparison import rows
 from caveat.papers.table1.experiment import Table1
-from caveat.papers.table1.jobs import Job, Record
-from caveat.papers.table1.protocols import VARIANTS, our_specs
+from caveat.papers.table1.jobs import Record
+from caveat.papers.table1.protocols import VARIANTS
 from caveat.papers.table1.scoring import run
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
 
 
 def a_record(**changes):
@@ -153,41 +153,6 @@ def test_command_line(tmp_path, capsys, real_data):
     assert main([*arguments, "--output", str(tmp_path)]) == 0
     assert "| yacht | 1 |" in capsys.readouterr().out
     assert main(["reproduce", "table1", "--protocol", "worst"]) == 2
-
-
-def test_verdicts():
-    ours, better, near = SplitMean(3.0, 0.1), SplitMean(2.0, 0.1), SplitMean(3.1, 0.1)
-    assert verdict("rmse", ours, better) == "lose"
-    assert verdict("ll", ours, better) == "win"
-    assert verdict("rmse", ours, near) == verdict("ll", near, ours) == "tie"
-
-
-def test_paired_differences_are_by_split(real_data):
-    theirs = [
-        r
-        for r in load_uci_per_split()
-        if r.dataset == "boston" and r.variant == "original_1x"
-    ]
-    ours = [
-        a_record(split=r.split, rmse=r.rmse_mc + 0.1, log_likelihood=r.ll_mc - 0.2)
-        for r in theirs
-    ]
-    (row,) = rows(ours)
-    assert row.paired["rmse"] == pytest.approx((0.1, 0.0), abs=1e-12)
-    assert row.paired["ll"] == pytest.approx((-0.2, 0.0), abs=1e-12)
-    assert row.published["Dropout (paper)"]["rmse"].error == pytest.approx(
-        0.85 / math.sqrt(20), rel=0.03
-    )
-
-
-def test_candidates_do_not_look_at_the_set():
-    job = Job("best", ("1 layer",), "anything", (0,))
-    small = our_specs(job, 300, (50,))
-    assert len(set(small)) == len(small) == 16
-    assert {s.schedule.epochs for s in small} == {853, 213}
-    large = our_specs(job, 10_000, (50,))
-    assert {s.schedule.epochs for s in large} == {150}
-    assert {s.schedule.batch_size for s in (*small, *large)} == {32, 64}
 
 
 def stored(protocol):
