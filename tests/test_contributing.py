@@ -39,6 +39,12 @@ def hunks(text: str) -> list[tuple[str, list[str]]]:
     return found
 
 
+def touched() -> set[str]:
+    """All files that examples make or change."""
+    texts = EXAMPLES.values()
+    return {path for text in texts for path in {**new_files(text), **dict(hunks(text))}}
+
+
 def changed(lines: list[str], hunk: list[str]) -> list[str]:
     """The lines of a file after a change, whose old lines must be there just once."""
     old = [line[1:] for line in hunk if line[0] != "+"]
@@ -85,16 +91,22 @@ def run(command: str, folder: Path) -> None:
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.fixture(params=EXAMPLES, scope="module")
-def example(request, tmp_path_factory):
-    """The text of an example, and a copy of the repository with it."""
-    folder = tmp_path_factory.mktemp("copy")
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of the repository, as far as tests need it."""
     for part, left_out in LEFT_OUT.items():
         ignore = shutil.ignore_patterns("__pycache__", *left_out)
-        shutil.copytree(ROOT / part, folder / part, ignore=ignore)
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    apply(EXAMPLES[request.param], folder)
-    return EXAMPLES[request.param], folder
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def with_all(copied):
+    """A copy with all the examples."""
+    for text in EXAMPLES.values():
+        apply(text, copied)
+    return copied
 
 
 def test_there_are_four_examples():
@@ -105,27 +117,28 @@ def test_there_are_four_examples():
         assert "-m pytest" in blocks(text, "bash")[0]
 
 
-def test_an_example_works(example):
-    text, folder = example
-    for command in blocks(text, "bash")[0].splitlines():
-        run(command, folder)
-    for path, hunk in hunks(text):  # also those that a command has written anew
-        lines = (folder / path).read_text().split("\n")
-        assert {line[1:] for line in hunk if line[0] == "+"} <= set(lines)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_works(name, copied):
+    apply(EXAMPLES[name], copied)
+    for command in blocks(EXAMPLES[name], "bash")[0].splitlines():
+        run(command, copied)
 
 
-def test_an_example_is_clean(example):
-    text, folder = example
-    files = " ".join(
-        p for p in {*new_files(text), *dict(hunks(text))} if p.endswith("py")
-    )
-    run(f".venv/bin/ruff check {files}", folder)
-    run(f".venv/bin/ruff format --check {files}", folder)
+def test_examples_keep_the_rules(with_all):
+    rules, *_ = blocks(PAGE, "bash")
+    assert "test_architecture.py" in rules
+    run(rules, with_all)
+
+
+def test_examples_are_clean(with_all):
+    files = " ".join(path for path in touched() if path.endswith(".py"))
+    run(f".venv/bin/ruff check {files}", with_all)
+    run(f".venv/bin/ruff format --check {files}", with_all)
 
 
 @pytest.mark.slow
-def test_an_example_has_types(example):
-    run(".venv/bin/mypy src/caveat", example[1])
+def test_examples_have_types(with_all):
+    run(".venv/bin/mypy src/caveat", with_all)
 
 
 def test_a_change_must_find_its_place():
