@@ -52,7 +52,7 @@ test-slow: install  ## the tests that take minutes
 $(COMPAT)/.installed: pyproject.toml
 	test -x $(COMPAT)/bin/python || $(PYTHON) -m venv $(COMPAT)
 	$(COMPAT)/bin/python -m pip --disable-pip-version-check install --quiet \
-		torch==$(TORCH) --editable '.[hf,report]' hypothesis pytest
+		torch==$(TORCH) --editable '.[data,hf,plot,report]' hypothesis pytest scoringrules
 	touch $@
 
 compat: $(COMPAT)/.installed  ## sampling and predictive tests with another PyTorch: make compat TORCH=2.6.0
