@@ -129,7 +129,7 @@ def test_pinned_numbers():
     assert words.tolist() == WORDS
     numbers = stratified_uniform(12345, range(70, 72), (2,))
     torch.testing.assert_close(
-        numbers, torch.tensor(NUMBERS).double(), atol=1e-12, rtol=0
+        numbers, torch.tensor(NUMBERS, dtype=torch.float64), atol=1e-12, rtol=0
     )
 
 
