@@ -9,8 +9,13 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check
 STAMP   := $(VENV)/.installed
 EXTRAS  := dev
 
+# The version of PyTorch that `make compat` tries.
+TORCH   ?= 2.15.0
+COMPAT  := .venv-compat-$(TORCH)
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check lint types unit test-slow bench bench-quick format clean
+.PHONY: help install demo test check lint types unit test-slow compat bench bench-quick \
+        format clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,6 +48,17 @@ test: check unit  ## lint, types and tests
 test-slow: install  ## the tests that take minutes
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m slow
 
+# No part of `make test`: builds of other versions may bring gigabytes of CUDA.
+$(COMPAT)/.installed: pyproject.toml
+	test -x $(COMPAT)/bin/python || $(PYTHON) -m venv $(COMPAT)
+	$(COMPAT)/bin/python -m pip --disable-pip-version-check install --quiet \
+		torch==$(TORCH) --editable '.[hf,report]' hypothesis pytest
+	touch $@
+
+compat: $(COMPAT)/.installed  ## sampling and predictive tests with another PyTorch: make compat TORCH=2.6.0
+	OMP_WAIT_POLICY=PASSIVE $(COMPAT)/bin/python -m pytest -m 'not slow' \
+		tests/sampling tests/predictive tests/zoo tests/test_torch.py
+
 bench: install  ## speed and memory against the plain loop (and peers, if installed)
 	$(BIN)/python -m benchmarks
 
@@ -54,4 +70,4 @@ format: install  ## let ruff format and fix
 	$(BIN)/ruff format .
 
 clean:          ## remove the environment, caches and outputs
-	rm -rf $(VENV) outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-compat-* outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@ from benchmarks import (
     bench_memory,
     bench_moments,
     bench_peers,
+    bench_predict,
     bench_sampling,
     bench_training,
 )
@@ -18,6 +19,7 @@ ALL = (
     bench_memory,
     bench_moments,
     bench_training,
+    bench_predict,
     bench_linear,
     bench_eyes,
     bench_peers,

@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.results import FOLDER, Provenance, Report, console, store_markdown
-from caveat.training import Architecture, Member, Recipe, Rows, train
+from caveat.training import Member, NetworkSpec, Rows, Schedule, train
 
 MODULE = "benchmarks.bench_training"
 ROWS, INPUTS, WIDTH, RATE, BATCH = 448, 13, 50, 0.05, 32
@@ -117,12 +117,14 @@ def _ordinary(batches: object, steps: int) -> None:
 
 
 def _fleet(rows: Rows, size: int, epochs: int) -> None:
-    recipe = Recipe(Architecture(INPUTS, (WIDTH,), 1), batch_size=BATCH)
-    members = [
-        Member(str(i), (RATE, RATE), (1e-6, 1e-6), epochs=epochs, seed=i)
-        for i in range(size)
-    ]
-    train(recipe, members, [rows])
+    spec = NetworkSpec(
+        (WIDTH,),
+        drop_rate=RATE,
+        input_drop_rate=RATE,
+        schedule=Schedule(epochs, BATCH, keep_last=True),
+    )
+    members = [Member(str(i), spec, (1e-6, 1e-6), seed=i) for i in range(size)]
+    train(members, [rows])
 
 
 def _ratio(turns: Sequence[Turn], fleet: int) -> float:

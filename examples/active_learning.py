@@ -31,8 +31,9 @@ from torch.nn.functional import cross_entropy
 import caveat
 from caveat.data.images import load_mnist
 from caveat.decisions import ActiveLearner, LearningCurve, acquisition
-from caveat.estimators import DropoutClassifier
-from caveat.papers.output import markdown_table, read_records, write_records
+from caveat.estimators import DropoutClassifier, Schedule
+from caveat.papers.page import markdown_table
+from caveat.papers.records import read_records, write_records
 from caveat.papers.style import house_style, ink, line, name_axes, panels
 from caveat.papers.workers import spread
 from caveat.predictive import CategoricalPredictive
@@ -167,7 +168,11 @@ def mnist(part: str) -> tuple[Tensor, Array]:
 def perceptron(seed: int) -> DropoutClassifier:
     """A perceptron that is fitted in a fraction of a second."""
     return DropoutClassifier(
-        (64,), drop_rate=0.2, epochs=60, n_draws=50, random_state=seed, n_threads=1
+        (64,),
+        drop_rate=0.2,
+        schedule=Schedule(epochs=60),
+        n_draws=50,
+        random_state=seed,
     )
 
 

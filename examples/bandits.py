@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from caveat.data import load_digits_images
 from caveat.decisions.bandits import (
     Agent,
+    BanditProblem,
     ClassificationProblem,
     DropoutRewards,
     EnsembleRewards,
     EpsilonGreedyAgent,
     LinearProblem,
     LinearRewards,
-    Problem,
     RegretCurve,
     RegretDisplay,
     ReplayTraining,
@@ -40,7 +40,8 @@ from caveat.decisions.bandits import (
     WheelProblem,
     run_bandit,
 )
-from caveat.papers.output import markdown_table, read_records, write_records
+from caveat.papers.page import markdown_table
+from caveat.papers.records import read_records, write_records
 from caveat.papers.style import house_style, panels
 from caveat.papers.workers import spread
 
@@ -57,7 +58,7 @@ PLACES = 20  # of each curve that are kept
 
 
 @cache
-def problem(name: str) -> Problem:
+def problem(name: str) -> BanditProblem:
     """One of the four problems."""
     if name == "digits":
         digits = load_digits_images()
@@ -79,7 +80,7 @@ PROBLEMS = {
 }
 
 
-def linear(p: Problem, seed: int, **settings: float) -> LinearRewards:
+def linear(p: BanditProblem, seed: int, **settings: float) -> LinearRewards:
     """The exact posterior of paper 002."""
     after = ANNEAL_AFTER if settings.pop("annealed", False) else None
     return LinearRewards(
@@ -88,7 +89,7 @@ def linear(p: Problem, seed: int, **settings: float) -> LinearRewards:
 
 
 def dropout(
-    p: Problem, seed: int, drop_rate: float = 0.1, *, annealed: bool = False
+    p: BanditProblem, seed: int, drop_rate: float = 0.1, *, annealed: bool = False
 ) -> DropoutRewards:
     """A network with dropout."""
     return DropoutRewards(
@@ -100,7 +101,7 @@ def dropout(
     )
 
 
-def ensemble(p: Problem, seed: int) -> EnsembleRewards:
+def ensemble(p: BanditProblem, seed: int) -> EnsembleRewards:
     """Ten networks without dropout."""
     return EnsembleRewards(p.n_features, p.n_arms, seed=seed)
 
@@ -115,7 +116,7 @@ def by_chance(model: RewardModel, seed: int, epsilon: float) -> Agent:
     return EpsilonGreedyAgent(model, epsilon=epsilon, initial_pulls=PULLS, seed=seed)
 
 
-AGENTS: dict[str, Callable[[Problem, int], Agent]] = {
+AGENTS: dict[str, Callable[[BanditProblem, int], Agent]] = {
     "uniform": lambda p, s: UniformAgent(p.n_arms, seed=s),
     "linear, Thompson": lambda p, s: ThompsonAgent(linear(p, s)),
     "linear f = 0.2, Thompson": lambda p, s: ThompsonAgent(linear(p, s, drop_rate=0.2)),
@@ -221,7 +222,7 @@ class Spread:
     error: float
 
 
-MODELS: dict[str, Callable[[Problem, int], RewardModel]] = {
+MODELS: dict[str, Callable[[BanditProblem, int], RewardModel]] = {
     "linear": linear,
     "linear f = 0.2": lambda p, s: linear(p, s, drop_rate=0.2),
     "linear f = 0.2 falling": lambda p, s: linear(p, s, drop_rate=0.2, annealed=True),

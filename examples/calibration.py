@@ -17,6 +17,7 @@ from sklearn.datasets import load_diabetes, load_digits
 from sklearn.model_selection import train_test_split
 
 from caveat import DropoutClassifier, DropoutRegressor, Predictive
+from caveat.estimators import Schedule
 from caveat.evaluation import (
     CoverageDisplay,
     Evaluation,
@@ -57,7 +58,7 @@ def regression(quick: bool) -> Story:
     model = DropoutRegressor(
         drop_rate=0.2,
         precision=GUESSED_NOISE**-2,
-        epochs=10 if quick else 60,
+        schedule=Schedule(epochs=10 if quick else 60),
         n_draws=50 if quick else 200,
         random_state=SEED,
     ).fit(x[:147], y[:147])
@@ -76,7 +77,7 @@ def classification(quick: bool) -> Story:
     model = DropoutClassifier(
         (100,),
         drop_rate=0.1,
-        epochs=20 if quick else 200,
+        schedule=Schedule(epochs=20 if quick else 200),
         n_draws=50 if quick else 200,
         random_state=SEED,
     ).fit(x[:150], y[:150])

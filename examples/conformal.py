@@ -31,6 +31,7 @@ from caveat.decisions import (
     ScaledResidual,
     conformal,
 )
+from caveat.estimators import Schedule
 
 Array = NDArray[np.float64]
 
@@ -64,7 +65,7 @@ def patients(quick: bool) -> tuple[GaussianPredictive, Array]:
     model = DropoutRegressor(
         drop_rate=0.2,
         precision=30.0**-2,  # a guess: the noise is in fact larger
-        epochs=10 if quick else 60,
+        schedule=Schedule(epochs=10 if quick else 60),
         n_draws=50 if quick else 100,
         random_state=SEED,
     ).fit(x_train, y_train)
@@ -116,7 +117,7 @@ def digits(quick: bool) -> tuple[CategoricalPredictive, NDArray[np.int64]]:
     model = DropoutClassifier(
         (50,),
         drop_rate=0.2,
-        epochs=20 if quick else 100,
+        schedule=Schedule(epochs=20 if quick else 100),
         n_draws=50 if quick else 100,
         random_state=SEED,
     ).fit(x_train, y_train)

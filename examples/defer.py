@@ -22,6 +22,7 @@ from sklearn.model_selection import train_test_split
 from caveat import CategoricalPredictive, DropoutClassifier
 from caveat.decisions import Costs, DeferralPolicy, ErrorRate, defer
 from caveat.errors import CaveatWarning
+from caveat.estimators import Schedule
 from caveat.evaluation import RiskCoverageDisplay, aurc, ood_auroc
 
 SCORES = ("least_confidence", "entropy", "mutual_information", "variation_ratio")
@@ -62,7 +63,7 @@ def predict(quick: bool) -> tuple[Rows, Rows, CategoricalPredictive]:
     model = DropoutClassifier(
         (100,),
         drop_rate=0.3,
-        epochs=20 if quick else 100,
+        schedule=Schedule(epochs=20 if quick else 100),
         n_draws=50 if quick else 200,
         random_state=SEED,
     ).fit(x_train, y_train)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from caveat.estimators import DropoutRegressor
+from caveat.estimators import DropoutRegressor, Schedule
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def choose(patients: Patients, *, epochs: int, n_members: int) -> DropoutRegress
         DropoutRegressor(
             drop_rate=rate,
             input_drop_rate=rate / 2,
-            epochs=epochs,
+            schedule=Schedule(epochs=epochs),
             n_members=n_members,
             random_state=SEED,
         ).fit(patients.x, patients.y)

@@ -11,10 +11,23 @@ DOCS = Path(__file__).parents[1] / "docs"
 GALLERY = (DOCS / "gallery.md").read_text()
 
 
-@pytest.mark.parametrize("name", [each.name for each in REPRODUCTIONS])
-def test_every_reproduction_stands_in_the_gallery(name):
-    assert f"`caveat reproduce {name}` · [page](results/{name}.md)" in GALLERY
-    assert f"(results/{name}.png)" in GALLERY
+def made_by(page):
+    found = re.search(r"^Made by `(caveat reproduce [^`]+)`", page.read_text(), re.M)
+    return found and found[1]
+
+
+PAGES = [page for page in sorted((DOCS / "results").glob("*.md")) if made_by(page)]
+
+
+def test_every_reproduction_has_a_page():
+    commands = {made_by(page).split()[2] for page in PAGES}
+    assert commands == {each.name for each in REPRODUCTIONS}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_reproduction_stands_in_the_gallery(page):
+    assert f"`{made_by(page)}` · [page](results/{page.name})" in GALLERY
+    assert f"(results/{page.stem}.png)" in GALLERY
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", GALLERY))

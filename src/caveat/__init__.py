@@ -5,11 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 from caveat import errors, noise
 from caveat._version import __version__
-from caveat.predictive import CategoricalPredictive, GaussianPredictive, Predictive
-from caveat.sampling.context import sampling
+from caveat.predictive import (
+    CategoricalPredictive,
+    ClassificationPredictive,
+    GaussianPredictive,
+    Predictive,
+    RegressionPredictive,
+)
+from caveat.sampling.context import stochastic
 from caveat.sampling.mcdropout import MCDropout
 from caveat.sampling.registry import register_noise
-from caveat.sampling.sites import Site, Sites, inspect
+from caveat.sampling.sites import Site, Sites, audit
 
 if TYPE_CHECKING:
     from caveat.estimators import (
@@ -27,21 +33,23 @@ __all__ = [
     "BayesianDropoutRegression",
     "BayesianDropoutRegressionCV",
     "CategoricalPredictive",
+    "ClassificationPredictive",
     "DropoutClassifier",
     "DropoutRegressor",
     "DropoutSearchCV",
     "GaussianPredictive",
     "MCDropout",
     "Predictive",
+    "RegressionPredictive",
     "Site",
     "Sites",
     "__version__",
+    "audit",
     "dropout_path",
     "errors",
-    "inspect",
     "noise",
     "register_noise",
-    "sampling",
+    "stochastic",
 ]
 
 # scikit-learn takes a second to import, and not everybody needs it.
@@ -64,6 +72,7 @@ _PARTS = frozenset(
         "evaluation",
         "maxent",
         "rl",
+        "sampling",
         "theory",
         "training",
     }

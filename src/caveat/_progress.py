@@ -1,17 +1,14 @@
 """A progress bar for work that turns out to be long."""
 
+import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _PATIENCE = 1.0  # seconds before a bar appears
 
@@ -32,8 +29,7 @@ class ProgressBar:
     def __init__(self, what: str, total: int | None, show: bool | None) -> None:
         self._what = what
         self._total = total
-        self._console = Console(stderr=True)
-        self._show = self._console.is_terminal if show is None else show
+        self._show = show
         self._start = time.perf_counter()
         self._done = 0
         self._progress: Progress | None = None
@@ -53,17 +49,43 @@ class ProgressBar:
     def advance(self, by: int = 1) -> None:
         """Note that ``by`` more are done."""
         self._done += by
-        if not self._show:
+        if self._show is False:
             return
         if self._progress is None and time.perf_counter() - self._start > _PATIENCE:
-            self._open()
+            with python_generator_kept():
+                self._open()
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], completed=self._done)
 
     def _open(self) -> None:
+        # Only now: most work is done before a bar would be shown.
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True)
+        if self._show is None:
+            self._show = console.is_terminal
+        if not self._show:
+            return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         self._progress = Progress(
-            *columns, TimeRemainingColumn(), console=self._console, transient=True
+            *columns, TimeRemainingColumn(), console=console, transient=True
         )
         self._progress.add_task(self._what, total=self._total)
         self._progress.start()
+
+
+@contextmanager
+def python_generator_kept() -> Iterator[None]:
+    """Put Python's own generator back on exit; importing rich draws from it."""
+    state = random.getstate()
+    try:
+        yield
+    finally:
+        random.setstate(state)

@@ -1,52 +1,45 @@
-"""Every range and shape rule, one function each.
+"""Range and shape rules that stand in more than one place, one function each.
 
-Public functions call these on entry; private ones trust their callers. Each
-function returns the value it checked, in the type the callee works with.
+Public functions call these on entry; private ones trust their callers. Each function
+returns the value it checked, in the type the callee works with. A rule that only one
+module can know, such as which settings exclude each other, stands in that module.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import (
+    InputTypeError,
+    ParameterError,
+    RowIndexError,
+    ShapeError,
+)
 
 
 def positive_int(name: str, value: Any) -> int:
     """An integer of at least one (``n_draws``, ``batch_size``)."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputTypeError(
-            f"{name} must be a whole number of at least 1. "
-            f"Got {value!r} of type {type(value).__name__}."
-        )
-    if value < 1:
+    number = _whole(name, value, least=1)
+    if number < 1:
         raise ParameterError(f"{name} must be at least 1. Got {value}.")
-    return int(value)
+    return number
 
 
 def draw_number(value: Any) -> int:
     """The number of a draw: 0, 1, 2, …"""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputTypeError(
-            f"A draw number must be a whole number of at least 0. "
-            f"Got {value!r} of type {type(value).__name__}."
-        )
-    if value < 0:
+    number = _whole("A draw number", value, least=0)
+    if number < 0:
         raise ParameterError(f"A draw number must be at least 0. Got {value}.")
-    return int(value)
+    return number
 
 
 def unit_interval(name: str, value: Any) -> float:
     """A real number strictly between 0 and 1 (levels, tolerances)."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputTypeError(
-            f"{name} must be a number between 0 and 1. "
-            f"Got {value!r} of type {type(value).__name__}."
-        )
-    number = float(value)
+    number = _real(name, value, "between 0 and 1")
     if not 0.0 < number < 1.0:
         raise ParameterError(f"{name} must lie strictly between 0 and 1. Got {value}.")
     return number
@@ -54,15 +47,37 @@ def unit_interval(name: str, value: Any) -> float:
 
 def positive(name: str, value: Any) -> float:
     """A finite real number above 0 (length-scales, penalties, scales)."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputTypeError(
-            f"{name} must be a number above 0. "
-            f"Got {value!r} of type {type(value).__name__}."
-        )
-    number = float(value)
+    number = _real(name, value, "above 0")
     if not (math.isfinite(number) and number > 0.0):
         raise ParameterError(f"{name} must be finite and above 0. Got {value}.")
     return number
+
+
+def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    """One of the names that are known (kinds, versions, data sets)."""
+    names = list(known)
+    if not isinstance(value, str) or value not in names:
+        listed = ", ".join(map(repr, names))
+        raise ParameterError(f"{name} must be one of {listed}. Got {value!r}.")
+    return value
+
+
+def _whole(name: str, value: Any, *, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputTypeError(
+            f"{name} must be a whole number of at least {least}. "
+            f"Got {value!r} of type {type(value).__name__}."
+        )
+    return int(value)
+
+
+def _real(name: str, value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputTypeError(
+            f"{name} must be a number {where}. "
+            f"Got {value!r} of type {type(value).__name__}."
+        )
+    return float(value)
 
 
 def positive_tensor(name: str, value: Tensor) -> Tensor:
@@ -79,7 +94,7 @@ def positive_values(name: str, value: Any) -> Any:
     return positive(name, value)
 
 
-def keep_probability(name: str, value: Any) -> float:
+def keep_prob(name: str, value: Any) -> float:
     """A keep probability, one minus a drop rate, in (0, 1]."""
     number = positive(name, value)
     if number > 1.0:
@@ -90,12 +105,12 @@ def keep_probability(name: str, value: Any) -> float:
     return number
 
 
-def keep_probabilities(name: str, value: Any) -> Any:
+def keep_probs(name: str, value: Any) -> Any:
     """A keep probability in (0, 1], or a tensor of them."""
     if not isinstance(value, Tensor):
-        return keep_probability(name, value)
+        return keep_prob(name, value)
     keeps = positive_tensor(name, floating(name, value))
-    keep_probability(name, keeps.detach().max().item())
+    keep_prob(name, keeps.detach().max().item())
     return keeps
 
 
@@ -163,14 +178,15 @@ def module(name: str, value: Any) -> nn.Module:
     return value
 
 
-def drop_rate(value: float, *, where: str) -> float:
+def drop_rate(value: Any, *, where: str) -> float:
     """A drop rate, Pr(zero), in [0, 1)."""
-    if not (math.isfinite(value) and 0.0 <= value < 1.0):
+    rate = _real(f"The drop rate at {where}", value, "in [0, 1)")
+    if not (math.isfinite(rate) and 0.0 <= rate < 1.0):
         raise ParameterError(
             f"A drop rate must lie in [0, 1). Got {value} at {where}: a unit that is "
             f"always dropped carries nothing. Set a rate below 1 there, or remove it."
         )
-    return float(value)
+    return rate
 
 
 def precision(value: Any) -> Tensor:
@@ -369,7 +385,7 @@ def row_index(index: Any, n_rows: int) -> slice | Tensor:
         numbers = range(n_rows)[index]
         return index if numbers.step > 0 else torch.tensor(list(numbers)).long()
     if isinstance(index, Integral):
-        row = range(n_rows)[int(index)]
+        row = row_numbers(torch.tensor([int(index)]), n_rows).item() % n_rows
         return slice(row, row + 1)
     try:
         rows = torch.as_tensor(index).cpu()  # as an index it serves all devices
@@ -388,9 +404,17 @@ def row_index(index: Any, n_rows: int) -> slice | Tensor:
                 f"A mask must have one bool per row. Got {len(rows)} for {n_rows} rows."
             )
         return rows
-    if rows.numel() and not -n_rows <= int(rows.min()) <= int(rows.max()) < n_rows:
-        raise IndexError(f"Row numbers must lie in [-{n_rows}, {n_rows}).")
-    return rows.long()
+    return row_numbers(rows.long(), n_rows)
+
+
+def row_numbers(rows: Tensor, n_rows: int) -> Tensor:
+    """Numbers of rows that there are; negative ones count from the end."""
+    bad = rows[(rows < -n_rows) | (rows >= n_rows)]
+    if len(bad):
+        raise RowIndexError(
+            f"Row numbers must lie in [-{n_rows}, {n_rows}). Got {int(bad[0])}."
+        )
+    return rows
 
 
 def instances(name: str, values: Sequence[Any], kind: type[Any]) -> list[Any]:

@@ -1,15 +1,16 @@
 """The command line: parse, call one public function, print."""
 
+import inspect
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from caveat._optional import require
 from caveat._version import __version__
 from caveat.errors import CaveatError
-from caveat.papers.catalogue import REPRODUCTIONS, Reproduction
+from caveat.papers.catalogue import REPRODUCTIONS, Option, Reproduction
 
 app = typer.Typer(
     name="caveat",
@@ -50,6 +51,7 @@ def demo(
     ] = 0,
 ) -> None:
     """CO2 extrapolated and a digit rotated, with their uncertainty (two minutes)."""
+    require("matplotlib", extra="plot")
     from caveat.demo import run  # here: it brings matplotlib and scikit-learn
 
     run(output, quick=quick, seed=seed)
@@ -63,70 +65,40 @@ reproduce = typer.Typer(
 app.add_typer(reproduce)
 
 
-class Protocol(StrEnum):
-    """How Table 1 is run."""
-
-    paper = "paper"
-    grid = "grid"
-    best = "best"
-    flagship = "flagship"
+_COMMON = (
+    Option("quick", bool, False, "A smoke test, under a minute or two."),
+    Option("workers", int | None, None, "Processes, by default one per core.", least=1),
+)
 
 
-@reproduce.command()
-def table1(
-    protocol: Annotated[
-        Protocol,
-        typer.Option(
-            help="paper: as released; grid: the authors' rerun of 2018; best: what we "
-            "would ship; flagship: ensembles with a learned noise."
-        ),
-    ] = Protocol.paper,
-    sets: Annotated[
-        str, typer.Option(help="Names with commas, by default all nine.")
-    ] = "",
-    splits: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many splits.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few epochs and draws: a smoke test.")
-    ] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, by default one per core.")
-    ] = None,
-    output: Annotated[
-        Path, typer.Option(help="Folder for table, figure and CSV.", file_okay=False)
-    ] = Path("outputs/table1"),
-) -> None:
-    """Table 1 of paper 001: UCI regression. Goes on where it was interrupted."""
-    from caveat.papers.table1 import SETS, reproduce_table1
-
-    page = reproduce_table1(
-        protocol.value,
-        output,
-        sets=[name.strip() for name in sets.split(",")] if sets else SETS,
-        n_splits=splits,
-        quick=quick,
-        n_workers=workers,
+def _parameter(option: Option) -> inspect.Parameter:
+    asked = typer.Option(
+        f"--{option.name}", help=option.text, min=option.least, file_okay=False
     )
-    typer.echo(page)
-    typer.echo(f"Written to {output}")
+    kind: Any = Annotated[option.kind, asked]
+    named = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(
+        option.name, named, default=option.default, annotation=kind
+    )
 
 
 def _offer(reproduction: Reproduction) -> None:
-    @reproduce.command(reproduction.name, help=reproduction.summary)
-    def command(
-        quick: Annotated[
-            bool, typer.Option("--quick", help="A smoke test, under a minute or two.")
-        ] = False,
-        workers: Annotated[
-            int | None, typer.Option(min=1, help="Processes, by default one per core.")
-        ] = None,
-        output: Annotated[
-            Path, typer.Option(help="Folder for page, figure and CSV.", file_okay=False)
-        ] = Path("outputs") / reproduction.name,
-    ) -> None:
-        typer.echo(reproduction.run(output, quick=quick, n_workers=workers))
+    def command(**given: Any) -> None:
+        output, quick, workers = (given.pop(k) for k in ("output", "quick", "workers"))
+        typer.echo(reproduction.run(output, quick=quick, n_workers=workers, **given))
         typer.echo(f"Written to {output}")
+
+    folder = Option(
+        "output",
+        Path,
+        Path("outputs") / reproduction.name,
+        "Folder for page, figure and CSV.",
+    )
+    options = (*reproduction.options, *_COMMON, folder)
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [_parameter(option) for option in options]
+    )
+    reproduce.command(reproduction.name, help=reproduction.summary)(command)
 
 
 for _each in REPRODUCTIONS:

@@ -1,4 +1,4 @@
-"""Everything Caveat raises on purpose, and the warnings it gives.
+"""What Caveat raises on purpose, and the warnings it gives.
 
 ::
 
@@ -6,15 +6,20 @@
     ├── ParameterError          (also ValueError)    a value outside its range
     ├── ShapeError              (also ValueError)    tensors that do not fit together
     ├── InputTypeError          (also TypeError)     not the kind of thing expected
+    ├── RowIndexError           (also IndexError)    there is no such row
     ├── NoStochasticSiteError   (also ValueError)    nothing in the model is random
     ├── UnsupportedModelError   (also RuntimeError)  a model we cannot run correctly
     ├── DrawsNotKeptError       (also RuntimeError)  asked of moments what needs draws
+    ├── NoAnswerError           (also RuntimeError)  asked what a predictive cannot know
+    ├── DivergedError           (also RuntimeError)  training left the finite numbers
     ├── DataError               (also OSError)       a data file is absent or damaged
     └── MissingExtraError       (also ImportError)   an optional package is absent
 
     CaveatWarning               (a UserWarning)      right, but not what you may think
 
-Each message says what was expected, what came, and what to do.
+Each message says what was expected, what came, and what to do. A package that has
+errors of its own derives them from these, or from ``CaveatError`` and the kind that its
+users expect. ``tests/test_errors.py`` reads every ``raise`` in the package.
 """
 
 
@@ -34,6 +39,10 @@ class InputTypeError(CaveatError, TypeError):
     """An argument is not of a kind that can be used."""
 
 
+class RowIndexError(CaveatError, IndexError):
+    """A row number lies outside the rows that there are."""
+
+
 class NoStochasticSiteError(CaveatError, ValueError):
     """The model draws no noise, so all its draws would be identical."""
 
@@ -44,6 +53,14 @@ class UnsupportedModelError(CaveatError, RuntimeError):
 
 class DrawsNotKeptError(CaveatError, RuntimeError):
     """A quantity needs the single draws, and only their moments were kept."""
+
+
+class NoAnswerError(CaveatError, RuntimeError):
+    """A predictive of this kind cannot know the answer, whatever was kept."""
+
+
+class DivergedError(CaveatError, RuntimeError):
+    """The weights or the loss of a network are no longer finite."""
 
 
 class DataError(CaveatError, OSError):

@@ -55,7 +55,7 @@ def test_fetch_of_what_is_nowhere(cache: Path) -> None:
 
 
 def test_fetch_of_an_unknown_name() -> None:
-    with pytest.raises(ParameterError, match=r"boston, .*sst2\. Got 'imagenet'"):
+    with pytest.raises(ParameterError, match=r"'boston', .*'sst2'\. Got 'imagenet'"):
         fetch("imagenet")
 
 

@@ -32,7 +32,7 @@ def test_co2_of_the_paper(real_data: Path) -> None:
 def test_co2_transform_is_that_of_the_paper(real_data: Path) -> None:
     co2 = load_co2()
     fitted = CO2Transform.fit(co2.train.ppm)
-    for name in ("index_mean", "index_sd", "slope", "intercept", "residual_sd"):
+    for name in ("index_mean", "index_std", "slope", "intercept", "residual_std"):
         expected = getattr(co2.transform, name)
         assert getattr(fitted, name) == pytest.approx(expected, rel=1e-9)
     start = 0

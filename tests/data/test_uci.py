@@ -199,7 +199,7 @@ def test_year_is_split_as_its_authors_ask() -> None:
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(ParameterError, match=r"boston, concrete.*year\. Got 'iris'"):
+    with pytest.raises(ParameterError, match=r"'boston', 'con.*'year'\. Got 'iris'"):
         load_uci("iris")
 
 

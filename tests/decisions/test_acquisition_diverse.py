@@ -55,5 +55,5 @@ def test_bad_input():
         Diverse(lambda p: -torch.ones(4)).choose(predictive, 2)
     with pytest.raises(ShapeError, match=r"with 4 rows. Got \(3, 2\)"):
         Diverse(bald, lambda p: np.zeros((3, 2))).choose(predictive, 2)
-    with pytest.raises(InputTypeError, match="needs a predictive with draws"):
+    with pytest.raises(InputTypeError, match="needs a caveat Predictive"):
         disagreement(object())

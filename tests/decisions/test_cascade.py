@@ -142,5 +142,5 @@ def test_bad_input():
     with pytest.raises(ShapeError, match="at least one row"):
         Cascade(stages(2), thresholds=[0.1]).run(X[:0])
     mixed = Cascade([Model(0), constant(1.0)], thresholds=[0.0])
-    with pytest.raises(InputTypeError, match="same kind of Predictive"):
+    with pytest.raises(InputTypeError, match="all classifications"):
         mixed.run(X)

@@ -23,10 +23,10 @@ def test_loss_of_labels_and_values():
 
 
 def test_trial_holds_doubt_loss_and_cost():
-    trial, kind = try_all(
+    trial, of_labels = try_all(
         [*stages(2), Person(100.0, risk=0.25)], X, TRUTH, loss=default_loss, costs=None
     )
-    assert kind is CategoricalPredictive
+    assert of_labels
     assert trial.doubt.shape == (2, 30)
     np.testing.assert_array_equal(trial.loss[:2], [X[:, 1] > 0, X[:, 3] > 0])
     np.testing.assert_array_equal(trial.loss[2], 0.25)

@@ -1,11 +1,16 @@
 """The digits task: images, rotations, and the classes worth showing."""
 
+import dataclasses
+
 import numpy as np
+import pytest
 import torch
+from sklearn.model_selection import train_test_split
 
 from caveat.data import load_digits_images
 from caveat.demo import digits
 from caveat.predictive import CategoricalPredictive
+from caveat.sampling import MCDropout
 
 
 def test_enlarged_images_keep_their_ink() -> None:
@@ -18,11 +23,26 @@ def test_enlarged_images_keep_their_ink() -> None:
 
 def test_the_split_is_stratified_disjoint_and_seeded() -> None:
     data = load_digits_images()
-    task, again, other = (digits.Task.of(data, seed=seed) for seed in (0, 0, 1))
-    assert len(task.train[1]) == 1347 and len(task.test[1]) == 450
-    assert (torch.bincount(task.test[1]) >= 43).all()
+    task, again, other = (digits.DigitsTask.of(data, seed=seed) for seed in (0, 0, 1))
+    sizes = [len(labels) for _, labels in (task.train, task.validation, task.test)]
+    assert sizes == [897, 450, 450]
+    for _, labels in (task.validation, task.test):
+        assert (torch.bincount(labels) >= 43).all()
+    images = torch.cat([task.train[0], task.validation[0], task.test[0]])
+    assert len(images.unique(dim=0)) == len(torch.from_numpy(data.image).unique(dim=0))
     assert torch.equal(task.test[0], again.test[0])
     assert not torch.equal(task.test[1], other.test[1])
+
+
+def test_the_images_that_settings_were_chosen_by_are_not_tested_on() -> None:
+    """They were the quarter that one split of seed 0 puts aside."""
+    data = load_digits_images()
+    _, seen = train_test_split(
+        np.arange(len(data)), test_size=0.25, stratify=data.label, random_state=0
+    )
+    task = digits.DigitsTask.of(data, seed=0)
+    images = torch.from_numpy(digits.enlarge(data.image[seen]))[:, None]
+    assert torch.equal(task.validation[0], images)
 
 
 def test_rotations_start_upright_and_turn() -> None:
@@ -36,11 +56,14 @@ def test_rotations_start_upright_and_turn() -> None:
     assert turned.min() >= 0 and turned.max() <= 1 + 1e-6
 
 
-def test_a_typical_digit_is_one_of_the_test_images() -> None:
-    task = digits.Task.of(load_digits_images(), seed=0)
+def test_a_typical_digit_is_one_of_the_validation_images() -> None:
+    task = digits.DigitsTask.of(load_digits_images(), seed=0)
     chosen = digits.typical(task, 1)
-    same = (task.test[0] == chosen).all((1, 2, 3))
-    assert task.test[1][same].tolist() == [1]
+    images, labels = task.validation
+    assert labels[(images == chosen).all((1, 2, 3))].tolist() == [1]
+    mean = task.train[0][task.train[1] == 1].mean(0)
+    others = (images[labels == 1] - mean).square().sum((1, 2, 3))
+    assert (chosen - mean).square().sum() == others.min()
 
 
 def test_top_classes_are_likely_somewhere() -> None:
@@ -48,3 +71,32 @@ def test_top_classes_are_likely_somewhere() -> None:
     logits[:, 0, 7] = logits[:, 1, 2] = 9.0
     predictive = CategoricalPredictive.from_logits(logits)
     assert digits.top_classes(predictive) == [2, 7]
+
+
+def test_the_report_is_that_of_the_test_images(tmp_path) -> None:
+    """Error, log-likelihood and sizes, recomputed from the network."""
+    effort = digits.DigitsEffort(n_steps=3)
+    report = digits.run(tmp_path, effort, seed=0)
+    task = digits.DigitsTask.of(load_digits_images(), seed=0)
+    net = digits.train(task, effort, seed=0)
+    drawn = MCDropout(net, seed=0).classify(task.test[0], n_draws=digits.N_DRAWS)
+    wrong = (drawn.label != task.test[1]).double().mean().item()
+    assert report.error == pytest.approx(100 * wrong)
+    assert report.log_likelihood == pytest.approx(
+        drawn.log_prob(task.test[1]).mean().item(), rel=1e-5
+    )
+    with torch.no_grad():
+        plain = (net(task.test[0]).argmax(-1) != task.test[1]).double().mean().item()
+    assert report.standard_error == pytest.approx(100 * plain)
+    assert report.settings["test images"] == 450
+    assert report.figure == tmp_path / "digits.png" and report.figure.exists()
+
+
+def test_no_test_image_is_seen_in_training() -> None:
+    task = digits.DigitsTask.of(load_digits_images(), seed=0)
+    blank = tuple(torch.zeros_like(part) for part in task.test)
+    other = dataclasses.replace(task, test=blank)
+    effort = digits.DigitsEffort(n_steps=2)
+    nets = [digits.train(t, effort, seed=0) for t in (task, other)]
+    assert torch.equal(nets[0][0].weight, nets[1][0].weight)
+    assert torch.equal(digits.typical(task, 1), digits.typical(other, 1))

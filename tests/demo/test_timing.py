@@ -24,3 +24,14 @@ def test_timed_returns_what_was_predicted_and_leaves_the_model_alone() -> None:
 
 def test_speed_up() -> None:
     assert Timing(2.0, 6.0, 3).speed_up == 3.0
+
+
+def test_the_plain_loop_is_scaled_to_as_many_passes(monkeypatch) -> None:
+    """By a clock that shows 0 and 2 s around the draws, 10 and 16 around 3 passes."""
+    net = nn.Sequential(nn.Linear(2, 8), nn.Dropout(0.5), nn.Linear(8, 1)).eval()
+    x, mc = torch.ones(3, 2), MCDropout(net, seed=0)
+    predictive = mc.regress(x, n_draws=7, precision=1.0)
+    clock = iter([0.0, 2.0, 10.0, 16.0])
+    monkeypatch.setattr("caveat.demo.timing.time.perf_counter", lambda: next(clock))
+    _, timing = timed(lambda: predictive, net, x, plain_passes=3)
+    assert timing == Timing(2.0, 7 * 2.0, 3)

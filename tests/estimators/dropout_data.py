@@ -2,17 +2,22 @@
 
 import numpy as np
 
-from caveat.estimators import DropoutClassifier, DropoutRegressor
+from caveat.estimators import DropoutClassifier, DropoutRegressor, Schedule
 
-QUICK = {"hidden": (10,), "epochs": 10, "n_draws": 50, "random_state": 0}
+QUICK = {"hidden": (10,), "n_draws": 50, "random_state": 0}
 
 
 def quick_regressor(**parameters):
-    return DropoutRegressor(**(QUICK | parameters))
+    return DropoutRegressor(**_quick(parameters))
 
 
 def quick_classifier(**parameters):
-    return DropoutClassifier(**(QUICK | parameters))
+    return DropoutClassifier(**_quick(parameters))
+
+
+def _quick(parameters):
+    short = {"schedule": Schedule(epochs=10)}
+    return QUICK | short | parameters
 
 
 def rows(n_rows=60, n_features=3, n_outputs=None, seed=0):

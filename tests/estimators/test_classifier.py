@@ -10,9 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from caveat.errors import ParameterError, ShapeError
-from caveat.estimators import DropoutClassifier
-from caveat.training import Architecture, Recipe, Rows, train
-from caveat.training.objectives import SoftmaxCrossEntropy
+from caveat.estimators import DropoutClassifier, EarlyStopping, Prior, Schedule
+from caveat.training import Rows, train
 from tests.estimators.dropout_data import labelled, quick_classifier
 from tests.statistics import assert_mean_is
 
@@ -21,7 +20,7 @@ EXPECTED_FAILURES: dict[str, str] = {}  # of scikit-learn's checks, with the rea
 
 def test_all_checks_of_scikit_learn():
     found = check_estimator(
-        DropoutClassifier(epochs=20, n_draws=20),
+        DropoutClassifier(schedule=Schedule(epochs=20), n_draws=20),
         expected_failed_checks=EXPECTED_FAILURES,
         on_fail=None,
         on_skip=None,
@@ -32,28 +31,29 @@ def test_all_checks_of_scikit_learn():
 
 def test_pipeline_grid_search_and_cross_validation():
     x, y = labelled()
-    model = make_pipeline(StandardScaler(), quick_classifier(epochs=40))
+    model = make_pipeline(
+        StandardScaler(), quick_classifier(schedule=Schedule(epochs=40))
+    )
     assert cross_val_score(model, x, y, cv=3).mean() > 0.8
     search = GridSearchCV(
-        quick_classifier(epochs=30),
-        {"learning_rate": [1e-6, 3e-2]},
+        quick_classifier(),
+        {"schedule": [Schedule(30, learning_rate=rate) for rate in (1e-6, 3e-2)]},
         scoring="neg_log_loss",
         cv=2,
     ).fit(x, y)
-    assert search.best_params_ == {"learning_rate": 3e-2}
+    assert search.best_params_["schedule"].learning_rate == 3e-2
 
 
 def test_fit_is_the_training_of_a_fleet_of_one():
     x, y = labelled()
-    model = quick_classifier(lengthscale=0.5, input_drop_rate=0.1).fit(x, y)
-    trainer = model._trainer(model._settings(model._seed), 1.0)
+    model = quick_classifier(prior=Prior(0.5), input_drop_rate=0.1).fit(x, y)
+    trainer = model._trainer(1.0, model._seed)
     numbers = np.searchsorted(["a", "b", "c"], y)
     problem = trainer.problem(x, numbers[:, None].astype(float), precision=1.0)
-    scaling = trainer.settings.scaling(x, problem.y)
-    (member,) = problem.members(trainer.settings, scaling, 0)
+    scaling = model.scaling_
+    members = problem.members(scaling, n_train=90, seed=model._seed)
     rows = Rows.of((x - x.mean(0)) / x.std(0), numbers)
-    recipe = Recipe(Architecture(2, (10,), 3), SoftmaxCrossEntropy(3), keep_last=False)
-    trained = train(recipe, [member], [rows])
+    trained = train(members, [rows])
     for ours, theirs in zip(
         model.networks_[0].parameters(), trained.network(0).parameters(), strict=True
     ):
@@ -68,7 +68,7 @@ def test_fit_is_the_training_of_a_fleet_of_one():
 )
 def test_labels_of_any_kind(labels):
     x, y = labelled(labels=labels)
-    model = quick_classifier(epochs=60).fit(x, y)
+    model = quick_classifier(schedule=Schedule(epochs=60)).fit(x, y)
     assert model.classes_.tolist() == sorted(set(labels))
     assert model.predict(x).dtype == y.dtype and model.score(x, y) > 0.8
     assert set(model.sample_y(x, 5).ravel().tolist()) <= set(labels)
@@ -108,7 +108,9 @@ def test_sampled_labels_have_the_probabilities():
 
 def test_doubt_is_largest_between_the_classes():
     x, y = labelled(labels=("a", "b"))  # around (3, 0) and (-3, 0)
-    model = quick_classifier(epochs=60, n_members=3, drop_rate=0.2).fit(x, y)
+    model = quick_classifier(
+        schedule=Schedule(epochs=60), n_members=3, drop_rate=0.2
+    ).fit(x, y)
     inside, between = model.predictive([[3.0, 0.0], [0.0, 0.0]])
     assert between.entropy > 0.3 > 0.2 > inside.entropy
     assert between.mutual_information > inside.mutual_information
@@ -117,8 +119,8 @@ def test_doubt_is_largest_between_the_classes():
 def test_early_stopping():
     x, y = labelled()
     noisy = np.random.default_rng(0).permutation(y)
-    model = quick_classifier(epochs=300, early_stopping=True, patience=5)
-    model.fit(x, noisy)
+    schedule = Schedule(epochs=300, early_stopping=EarlyStopping(patience=5))
+    model = quick_classifier(schedule=schedule).fit(x, noisy)
     assert model.n_steps_[0] < 300
 
 
@@ -128,8 +130,8 @@ def test_bad_data():
         quick_classifier().fit(x, np.full(90, "a"))
     with pytest.raises(ValueError, match="Unknown label type"):
         quick_classifier().fit(x, x[:, 0])
-    with pytest.raises(ParameterError, match="lengthscale or weight_decay must be"):
-        quick_classifier(lengthscale=None).fit(x, y)
+    with pytest.raises(ParameterError, match="Got all three"):
+        quick_classifier(prior=Prior(0.1, 1e-3)).fit(x, y)
     model = quick_classifier().fit(x, y)
     with pytest.raises(ParameterError, match=r"seen in fit. Got \['z'\] beside"):
         model.log_likelihood(x[:2], ["a", "z"])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from caveat import noise
-from caveat.estimators import DropoutClassifier, DropoutRegressor
+from caveat.estimators import DropoutClassifier, DropoutRegressor, Prior, Schedule
 
 X = np.linspace(-2, 2, 80)[:, None]
 Y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=80)
@@ -14,14 +14,14 @@ FAMILIES = [
     noise.Concrete(0.1),
     noise.FactorisedGaussian(),
     noise.LowRank(rank=1),
-    noise.Components((0.1, 0.9), sd=0.05),
+    noise.Components((0.1, 0.9), std=0.05),
 ]
 
 
-def regressor(family, **changes):
-    settings = {"precision": 50.0, "epochs": 120, "activation": "tanh"}
-    settings |= {"batch_size": 8}
-    settings |= {"lengthscale": 0.1, "n_draws": 100, "random_state": 0}
+def regressor(family, *, epochs=120, **changes):
+    settings = {"precision": 50.0, "activation": "tanh", "prior": Prior(0.1)}
+    settings |= {"schedule": Schedule(epochs, batch_size=8)}
+    settings |= {"n_draws": 100, "random_state": 0}
     return DropoutRegressor((20,), noise=family, **(settings | changes))
 
 
@@ -50,14 +50,17 @@ def test_concrete_reports_a_learned_rate():
 
 
 def test_precision_is_validated_as_with_any_noise():
-    model = regressor(noise.Concrete(), precision="validated", epochs=40).fit(X, Y)
+    model = regressor(noise.Concrete(), precision=None, epochs=40).fit(X, Y)
     assert 1.0 < model.precision_ < 1000.0
 
 
 def test_a_classifier_too():
     labels = np.where(X[:, 0] > 0, "right", "left")
     model = DropoutClassifier(
-        (20,), noise=noise.DropConnect(0.1), epochs=60, random_state=0
+        (20,),
+        noise=noise.DropConnect(0.1),
+        schedule=Schedule(epochs=60),
+        random_state=0,
     ).fit(X, labels)
     assert model.score(X, labels) > 0.9
 

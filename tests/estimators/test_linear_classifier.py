@@ -4,6 +4,7 @@ import doctest
 
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 import torch
 from numpy.testing import assert_allclose
@@ -12,6 +13,7 @@ from sklearn.datasets import load_iris
 from caveat.errors import ParameterError
 from caveat.estimators import BayesianDropoutClassifier, BayesianDropoutRegression
 from caveat.estimators.linear import classifier as module
+from caveat.evaluation import evaluate
 from tests.maxent.linear.reference import random_data
 
 
@@ -29,6 +31,41 @@ def test_two_classes_are_a_regression_on_signs():
     expected = np.where(regression.predict(x) > 0, "up", "down")
     assert (model.predict(x) == expected).all()
     assert model.score(x, labels) > 0.8
+
+
+@pytest.mark.parametrize("drop_to", ["zero", "mean"])
+def test_draws_of_the_posterior_tend_to_the_exact_probabilities(drop_to):
+    """And their entropies to those of the Student-t's Gaussian and gamma parts."""
+    x, y = random_data(40, 5)
+    model = BayesianDropoutClassifier(0.3, 0.5, drop_to=drop_to).fit(x, y > 0.3)
+    found = model.predictive(x, n_draws=20_000, random_state=0)
+    gap = (found.probs.numpy() - model.predict_proba(x)) / found.mean_error.numpy()
+    assert np.abs(gap).max() < 5
+    posterior = model.posteriors_[0]
+    location, leverage = posterior.predict(x, posterior.design.noise.mean)
+    rng = np.random.default_rng(1)
+    precision = rng.gamma(posterior.shape, size=(20_000, 1)) / posterior.rate
+    spread = np.sqrt(leverage) * rng.standard_normal((20_000, 1))
+    positive = scipy.stats.norm.cdf(location * np.sqrt(precision) + spread)
+    entropies = scipy.special.entr(positive) + scipy.special.entr(1 - positive)
+    error = np.sqrt(2) * entropies.std(0) / np.sqrt(20_000)  # of both sides
+    assert (
+        np.abs(entropies.mean(0) - found.expected_entropy.numpy()) < 5 * error
+    ).all()
+    assert (found.mutual_information > 0).all()
+
+
+def test_draws_of_several_classes():
+    x, y = load_iris(return_X_y=True)
+    model = BayesianDropoutClassifier(0.1, 0.01).fit(x, y)
+    found = model.predictive(x, n_draws=400, random_state=0)
+    assert found.draws.shape == (400, 150, 3)
+    assert_allclose(found.probs, model.predict_proba(x), atol=0.02)
+    again = model.predictive(x[:7], n_draws=400, random_state=0)
+    assert_allclose(again.probs, found.probs[:7], rtol=1e-12)  # a draw is a function
+    assert evaluate(found, y)["accuracy"].value > 0.75
+    with pytest.raises(ParameterError, match="n_draws"):
+        model.predictive(x, n_draws=0)
 
 
 def test_three_classes_are_each_against_the_rest():

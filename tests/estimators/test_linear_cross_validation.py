@@ -22,7 +22,7 @@ def refits(x, y, rate, precision):
         model = BayesianDropoutRegression(rate, precision)
         model.fit(np.delete(x, row, 0), np.delete(y, row))
         errors.append(y[row] - model.predict(x[[row]])[0])
-        densities.append(model.log_prob(x[[row]], y[[row]])[0])
+        densities.append(model.log_likelihood(x[[row]], y[[row]]))
     return np.array(errors), np.array(densities)
 
 

@@ -58,9 +58,9 @@ def test_predict_interval_and_density():
     predictive = model.predictive(NEW)
     law = scipy.stats.t(3.0, mean, predictive.scale.numpy())
     assert_allclose(std, law.std())
-    lower, upper = model.interval(NEW, 0.9)
+    lower, upper = model.predict_interval(NEW, 0.9)
     assert_allclose([lower, upper], law.interval(0.9))
-    assert_allclose(model.log_prob(NEW, [0.3]), law.logpdf(0.3))
+    assert_allclose(model.log_likelihood(NEW, [0.3]), law.logpdf(0.3))
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -139,7 +139,7 @@ def test_two_observations_have_no_standard_deviation():
     with pytest.warns(CaveatWarning, match="has no variance"):
         mean, std = model.predict(NEW, return_std=True)
     assert np.isfinite(mean).all() and np.isinf(std).all()
-    lower, upper = model.interval(NEW)
+    lower, upper = model.predict_interval(NEW)
     assert np.isfinite(upper - lower).all()
 
 
@@ -162,7 +162,7 @@ def test_in_a_pipeline():
 def test_nothing_before_fit():
     model = BayesianDropoutRegression()
     calls = (model.predict, model.predictive, model.undropped_predictive)
-    for call in (*calls, model.dropped_predictive, model.interval):
+    for call in (*calls, model.dropped_predictive, model.predict_interval):
         with pytest.raises(NotFittedError):
             call(X)
     for answer in (model.log_evidence, model.log_normalizer, model.sample_posterior):

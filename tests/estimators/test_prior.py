@@ -2,32 +2,38 @@
 
 import pytest
 
-from caveat.errors import ParameterError
-from caveat.estimators.prior import Prior
+from caveat.errors import InputTypeError, ParameterError
+from caveat.estimators.prior import Prior, checked_prior
+
+ROWS = {"keep_prob": 0.8, "n_train": 50}
 
 
 def test_the_third_follows_from_two():
     """Eq. 12 of paper 001 for torch's dropout: tau = l² / (p N wd), restated."""
-    both = Prior.of(0.1, 1e-3, drop_rate=0.2, precision=None)
-    tau = both.precision_for(50)
+    tau = Prior(0.1, 1e-3).precision_for(**ROWS)
     assert tau == pytest.approx(0.1**2 / (0.8 * 50 * 1e-3))
-    decay = Prior.of(None, 1e-3, drop_rate=0.2, precision=tau)
-    assert decay.lengthscale_for(tau, 50) == pytest.approx(0.1)
-    length = Prior.of(0.1, None, drop_rate=0.2, precision=tau)
-    assert length.lengthscale_for(tau, 50) == 0.1
+    assert Prior(weight_decay=1e-3).lengthscale_for(tau, **ROWS) == pytest.approx(0.1)
+    assert Prior(0.1).lengthscale_for(tau, **ROWS) == 0.1
+
+
+def test_both_values_leave_no_room_for_a_precision():
+    assert checked_prior(None, 2.0) == Prior(1e-2)
+    both = Prior(0.1, 1e-3)
+    assert both.gives_precision and checked_prior(both, None) is both
+    with pytest.raises(ParameterError, match=r"(?s)Got all three.*2\.0.*leave\none"):
+        checked_prior(both, 2.0)
+    with pytest.raises(InputTypeError, match=r"Got 0\.1"):
+        checked_prior(0.1, None)
 
 
 @pytest.mark.parametrize(
-    ("lengthscale", "weight_decay", "precision", "message"),
+    ("values", "message"),
     [
-        (None, None, 2.0, "lengthscale or weight_decay must be given"),
-        (None, None, "validated", "lengthscale or weight_decay must be given"),
-        (0.1, 1e-3, 2.0, "Got all three; set lengthscale=None"),
-        (0.1, None, None, "Got lengthscale=0.1 and\nweight_decay=None; give both"),
-        (-1.0, None, 2.0, "lengthscale must be finite and above 0"),
-        (None, 0.0, 2.0, "weight_decay must be finite and above 0"),
+        ({}, "Prior needs a lengthscale or a weight_decay"),
+        ({"lengthscale": -1.0}, "lengthscale must be finite and above 0"),
+        ({"weight_decay": 0.0}, "weight_decay must be finite and above 0"),
     ],
 )
-def test_too_little_and_too_much(lengthscale, weight_decay, precision, message):
+def test_bad_values_are_refused(values, message):
     with pytest.raises(ParameterError, match=message):
-        Prior.of(lengthscale, weight_decay, drop_rate=0.1, precision=precision)
+        Prior(**values)

@@ -9,7 +9,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from caveat.errors import DataError, InputTypeError, ParameterError
-from caveat.estimators import DropoutClassifier, DropoutRegressor
+from caveat.estimators import (
+    DropoutClassifier,
+    DropoutRegressor,
+    EarlyStopping,
+    NoiseHead,
+    Prior,
+    Schedule,
+)
 from tests.estimators.dropout_data import (
     labelled,
     quick_classifier,
@@ -22,11 +29,13 @@ from tests.estimators.dropout_data import (
     "parameters",
     [
         {},
-        {"noise_head": True, "n_members": 2},
+        {"precision": NoiseHead(), "n_members": 2},
+        {"precision": NoiseHead(calibrate=False), "schedule": None, "hidden": (2,)},
         {"noise": "gaussian", "hidden": (4, 3), "activation": "cos"},
         {"hidden": (), "input_drop_rate": 0.1},
         {"drop_rate": 0.0, "precision": 4.0},
-        {"precision": None, "weight_decay": 1e-3},
+        {"prior": Prior(1e-2, 1e-3)},
+        {"schedule": Schedule(5, 16, 1e-3, "one_cycle", True, EarlyStopping(0.2, 3))},
     ],
     ids=str,
 )
@@ -106,6 +115,27 @@ def test_loading_leaves_the_generators_alone(saved):
     before = torch.get_rng_state()
     DropoutRegressor.load(saved)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_groups_are_written_plainly(saved):
+    description = json.loads((saved / "estimator.json").read_text())
+    assert description["parameters"]["schedule"] == {
+        "kind": "Schedule",
+        "epochs": 10,
+        "batch_size": 32,
+        "learning_rate": 0.01,
+        "decay": "cosine",
+        "keep_last": False,
+        "early_stopping": None,
+    }
+
+
+def test_a_kind_that_is_not_known_is_refused(saved):
+    description = json.loads((saved / "estimator.json").read_text())
+    description["parameters"]["schedule"] = {"kind": "Popen", "args": "ls"}
+    (saved / "estimator.json").write_text(json.dumps(description))
+    with pytest.raises(DataError, match="'Popen'"):
+        DropoutRegressor.load(saved)
 
 
 def test_another_kind_is_refused(saved):

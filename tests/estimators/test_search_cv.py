@@ -11,12 +11,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import caveat.training.search as module
 from caveat.errors import InputTypeError, ParameterError
-from caveat.estimators import DropoutClassifier, DropoutRegressor, DropoutSearchCV
-from caveat.training.bayesian import LogUniform
-from caveat.training.ensembles import Candidate, Settings, fit_ensembles
-from caveat.training.search import Task, search
+from caveat.estimators import (
+    DropoutClassifier,
+    DropoutRegressor,
+    DropoutSearchCV,
+    EarlyStopping,
+    NoiseHead,
+    Prior,
+    Schedule,
+)
+from caveat.training import LogUniform, NetworkSpec, Task, fit_ensembles, grid_search
 
-FAST = DropoutRegressor((8,), epochs=10, n_draws=20)
+FAST = DropoutRegressor((8,), schedule=Schedule(epochs=10), n_draws=20)
 
 
 def some_rows(n_rows=60, *, outputs=None):
@@ -35,9 +41,9 @@ def trained(monkeypatch):
     """How many networks are trained for a search."""
     sizes = []
 
-    def recorded(problems, settings, **how):
+    def recorded(problems, **how):
         sizes.append(len(problems))
-        return fit_ensembles(problems, settings, **how)
+        return fit_ensembles(problems, **how)
 
     monkeypatch.setattr(module, "fit_ensembles", recorded)
     return sizes
@@ -45,7 +51,11 @@ def trained(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix")
 @parametrize_with_checks(
-    [a_search(estimator=DropoutRegressor((8,), epochs=40, n_draws=20))]
+    [
+        a_search(
+            estimator=DropoutRegressor((8,), schedule=Schedule(epochs=40), n_draws=20)
+        )
+    ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -55,7 +65,14 @@ def test_it_is_the_search_of_caveat_training():
     X, y = some_rows()
     found = a_search(input_drop_rate=[0.0, 0.2], lengthscale=[0.01, 1.0]).fit(X, y)
     grid = [
-        Candidate(rate, on_features, (8,), length, 10)
+        NetworkSpec(
+            (8,),
+            drop_rate=rate,
+            input_drop_rate=on_features,
+            lengthscale=length,
+            schedule=Schedule(epochs=10),
+            n_draws=20,
+        )
         for rate in (0.01, 0.5)
         for on_features in (0.0, 0.2)
         for length in (0.01, 1.0)
@@ -63,14 +80,15 @@ def test_it_is_the_search_of_caveat_training():
     seed = found.best_estimator_.random_state
     order = np.random.default_rng([seed, 0]).permutation(60)
     task = Task("rows", X[order], y[order, None])
-    [choice] = search([task], grid, Settings(n_draws=20, seed=seed))
-    best = choice.candidate
+    [choice] = grid_search([task], grid, seed=seed)
+    best = choice.spec
     assert found.best_params_ == {
         "drop_rate": best.drop_rate,
         "input_drop_rate": best.input_drop_rate,
         "lengthscale": best.lengthscale,
     }
     assert found.best_score_ == pytest.approx(choice.score.log_likelihood, abs=1e-4)
+    assert found.best_estimator_.prior == Prior(lengthscale=best.lengthscale)
     tau = found.best_estimator_.precision
     assert tau == pytest.approx(choice.score.scale, rel=5e-3)
 
@@ -99,7 +117,7 @@ def test_best_estimator_has_the_settings_and_the_precision_found():
     best = found.best_estimator_
     assert isinstance(best, DropoutRegressor)
     assert best.drop_rate == found.best_params_["drop_rate"]
-    assert best.hidden == (8,) and best.epochs == 10
+    assert best.hidden == (8,) and best.schedule == Schedule(epochs=10)
     scale = found.cv_results_["precision_scale"][found.best_index_]
     assert best.precision_ == pytest.approx(scale / y.var())  # E18
 
@@ -128,7 +146,7 @@ def test_score_is_in_the_units_of_y():
 
 def test_best_score_tells_of_new_rows():
     X, y = some_rows(400)
-    how = {"estimator": DropoutRegressor((20,), epochs=60, n_draws=100)}
+    how = {"estimator": DropoutRegressor((20,), schedule=Schedule(60), n_draws=100)}
     found = a_search(**how).fit(X[:200], y[:200])
     assert found.best_params_ == {"drop_rate": 0.01}
     assert found.log_likelihood(X[200:], y[200:]) == pytest.approx(
@@ -146,7 +164,7 @@ def test_several_outputs_of_different_sizes():
 
 def test_noise_head():
     X, y = some_rows()
-    head = clone(FAST).set_params(noise_head=True)
+    head = clone(FAST).set_params(precision=NoiseHead())
     found = a_search(estimator=head).fit(X, y)
     assert found.best_estimator_.precision_ is None
     assert math.isfinite(found.best_score_)
@@ -160,6 +178,19 @@ def test_bayesian_optimisation():
     assert found.best_params_.keys() == space.keys()
     assert len(found.cv_results_["params"]) == 6
     assert 0.005 <= found.best_params_["drop_rate"] <= 0.5
+
+
+def test_epochs_are_varied_inside_the_schedule():
+    pytest.importorskip("optuna")
+    X, y = some_rows()
+    space = {"epochs": LogUniform(2, 20), "lengthscale": LogUniform(0.01, 1.0)}
+    base = clone(FAST).set_params(schedule=Schedule(epochs=99, batch_size=16))
+    found = a_search(space=space, n_trials=4, at_once=2, estimator=base).fit(X, y)
+    best = found.best_estimator_
+    assert best.schedule == Schedule(found.best_params_["epochs"], batch_size=16)
+    assert best.prior == Prior(found.best_params_["lengthscale"])
+    assert best.n_steps_ == (best.schedule.n_steps(60),)
+    assert all(2 <= p["epochs"] <= 20 for p in found.cv_results_["params"])
 
 
 def test_same_random_state_same_result():
@@ -202,17 +233,31 @@ BAD = {
     "precision": (
         a_search(estimator=DropoutRegressor(precision=3.0)),
         ParameterError,
-        "precision of the estimator must be 'validated'",
+        "precision of the estimator must be None or NoiseHead",
+    ),
+    "precisions": (
+        a_search(estimator=DropoutRegressor(precision=np.ones(2))),
+        ParameterError,
+        "precision of the estimator must be None or NoiseHead",
+    ),
+    "head": (
+        a_search(estimator=DropoutRegressor(precision=NoiseHead(calibrate=False))),
+        ParameterError,
+        "precision of the estimator must be None or NoiseHead",
     ),
     "decay": (
-        a_search(estimator=DropoutRegressor(lengthscale=None, weight_decay=1e-3)),
+        a_search(estimator=DropoutRegressor(prior=Prior(weight_decay=1e-3))),
         ParameterError,
-        "weight_decay of the estimator",
+        "prior of the estimator",
     ),
     "stopping": (
-        a_search(estimator=DropoutRegressor(early_stopping=True)),
+        a_search(
+            estimator=DropoutRegressor(
+                schedule=Schedule(early_stopping=EarlyStopping())
+            )
+        ),
         ParameterError,
-        "early_stopping of the estimator",
+        "schedule of the estimator must not stop early",
     ),
     "kind": (a_search(estimator=DropoutClassifier()), InputTypeError, "must be a Drop"),
     "cache": (a_search(cache="x", random_state=None), ParameterError, "pass an int"),

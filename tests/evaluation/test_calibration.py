@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from caveat.errors import (
     CaveatWarning,
     DrawsNotKeptError,
-    InputTypeError,
+    NoAnswerError,
     ParameterError,
     ShapeError,
 )
@@ -24,6 +24,7 @@ from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
     GaussianPredictive,
+    MomentPredictive,
     StudentPredictive,
 )
 
@@ -139,6 +140,35 @@ def test_temperature_without_draws_divides_the_average(classifier, labels):
     np.testing.assert_allclose(same.probs, expected, rtol=1e-9)
 
 
+def test_a_point_stays_a_point(generator):
+    """One pass: its logits divided, as they would be for a network without noise."""
+    logits = 4 * torch.randn(300, 3, generator=generator, dtype=torch.float64)
+    y = torch.multinomial((logits / 2).softmax(-1), 1, generator=generator)[:, 0]
+    point = CategoricalPredictive.point(logits)
+    found = calibrate(point, y)
+    after = found.apply(point)
+    assert after.n_draws == 0 and not after.mean_error.any()
+    expected = (logits / found.temperature).softmax(-1)
+    np.testing.assert_allclose(after.probs, expected, rtol=1e-12)
+    assert found.temperature == pytest.approx(2.0, rel=0.2)
+    assert found.after == pytest.approx(log_likelihood(after, y).value)
+
+
+def test_moments_are_calibrated_like_draws(generator):
+    """The factor of known Gaussians: epistemic 1, noise 4 where 0.25 is said."""
+    mean = torch.zeros(4000, 1).double()
+    moments = MomentPredictive.of(
+        mean, torch.ones_like(mean), method="exact", precision=4.0
+    )
+    y = math.sqrt(5.0) * torch.randn(4000, 1, generator=generator).double()
+    found = calibrate(moments, y)
+    exact = 1.0 / (float(y.square().mean()) - 1.0) / 4.0
+    assert found.factor == pytest.approx(exact, rel=1e-3)
+    after = found.apply(moments)
+    assert isinstance(after, MomentPredictive)
+    assert float(after.variance[0]) == pytest.approx(float(y.square().mean()), rel=1e-3)
+
+
 def test_a_temperature_of_draws_needs_draws(classifier, labels):
     found = calibrate(classifier, labels)
     with pytest.raises(DrawsNotKeptError, match="keep_draws=True"):
@@ -163,7 +193,7 @@ def test_what_cannot_be_calibrated(classifier, regression):
     student = StudentPredictive.of(
         torch.zeros(2), torch.ones(2), noise_scale=1.0, df=3.0
     )
-    with pytest.raises(InputTypeError, match="StudentPredictive"):
+    with pytest.raises(NoAnswerError, match="StudentPredictive"):
         calibrate(student, [0.0, 0.0])
     with pytest.raises(ParameterError, match="at least one row"):
         calibrate(regression[:0], [])

@@ -1,121 +1,11 @@
-"""CRPS against closed forms, scoringrules, and samples."""
+"""The score of rows and its mean; tests/predictive/test_crps.py has the formulas."""
 
 import math
 
-import numpy as np
 import pytest
-import scoringrules
-import torch
 
-from caveat.errors import MissingExtraError
-from caveat.evaluation import crps, ranked
+from caveat.evaluation import crps
 from caveat.evaluation.ranked import crps_of_rows
-from caveat.predictive import (
-    GaussianPredictive,
-    StudentMixturePredictive,
-    StudentPredictive,
-)
-
-
-def gaussian(draws: torch.Tensor, precision: object = 4.0) -> GaussianPredictive:
-    return GaussianPredictive.from_draws(draws, precision=precision)
-
-
-def test_one_gaussian_in_closed_form():
-    predictive = gaussian(torch.tensor([[1.0, 1.0]], dtype=torch.float64))
-    z = np.array([0.0, 3.0])
-    found = crps_of_rows(predictive, 1.0 + 0.5 * z)[:, 0]
-    cdf = 0.5 * (1 + np.vectorize(math.erf)(z / math.sqrt(2)))
-    pdf = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-    expected = 0.5 * (z * (2 * cdf - 1) + 2 * pdf - 1 / math.sqrt(math.pi))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("n_draws", [3, 40, 300])
-def test_mixture_is_that_of_scoringrules(generator, n_draws):
-    draws = torch.randn(n_draws, 6, 2, generator=generator, dtype=torch.float64)
-    y = 2 * torch.randn(6, 2, generator=generator, dtype=torch.float64)
-    found = crps_of_rows(gaussian(draws), y)
-    expected = scoringrules.crps_mixnorm(
-        y.numpy(), draws.numpy(), np.full(draws.shape, 0.5), m_axis=0, backend="numpy"
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-
-
-def test_the_integral_is_as_good_as_the_pairs(generator):
-    """Also with precisions that differ tenfold between draws."""
-    centres = 3 * torch.randn(5, 60, generator=generator, dtype=torch.float64).numpy()
-    widths = 0.2 + 2 * torch.rand(5, 60, generator=generator).double().numpy()
-    y = np.linspace(-6.0, 6.0, 5)
-    n_points = ranked._n_points(centres, widths)
-    found = ranked._by_integral(centres, widths, y, n_points)
-    expected = ranked._by_pairs(centres, widths, y)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
-
-
-def test_parts_change_nothing(generator, monkeypatch):
-    draws = torch.randn(200, 7, generator=generator, dtype=torch.float64)
-    y = torch.zeros(7, dtype=torch.float64)
-    whole = [crps_of_rows(gaussian(draws[:n]), y) for n in (20, 200)]
-    monkeypatch.setattr(ranked, "_AT_ONCE", 1)
-    parts = [crps_of_rows(gaussian(draws[:n]), y) for n in (20, 200)]
-    np.testing.assert_allclose(whole, parts, rtol=1e-12)
-
-
-def test_a_precision_for_each_draw(generator):
-    draws = torch.randn(4, 3, generator=generator, dtype=torch.float64)
-    tau = torch.rand(4, 3, generator=generator, dtype=torch.float64) + 0.1
-    found = crps_of_rows(gaussian(draws, tau), [0.5, 0.0, -1.0])
-    expected = scoringrules.crps_mixnorm(
-        np.array([0.5, 0.0, -1.0]),
-        draws.numpy().T,
-        tau.rsqrt().numpy().T,
-        backend="numpy",
-    )
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-10)
-
-
-def student(df: float = 5.0) -> StudentPredictive:
-    location = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    scale = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    return StudentPredictive.of(location, scale, noise_scale=0.5, df=df)
-
-
-def test_student_is_an_expectation_over_samples():
-    generator = np.random.default_rng(0)
-    found = crps_of_rows(student(), [0.3, -2.0])[:, 0]
-    x = np.array([0.0, 1.0]) + np.array([1.0, 2.0]) * generator.standard_t(
-        5.0, size=(200_000, 2)
-    )
-    terms = np.abs(x - [0.3, -2.0]) - 0.5 * np.abs(x - x[::-1])
-    error = terms.std(0) / math.sqrt(len(x))  # pairs are used twice: too small
-    assert (np.abs(terms.mean(0) - found) < 5 * math.sqrt(2) * error).all()
-
-
-def test_a_mixture_of_one_student_is_a_student():
-    one = student()
-    mixture = StudentMixturePredictive.of(
-        one.location[None],
-        one.scale[None],
-        torch.zeros(1, 2, dtype=torch.float64),
-        noise_scale=0.5,
-        df=5.0,
-    )
-    expected = crps_of_rows(one, [0.3, -2.0])
-    found = crps_of_rows(mixture, [0.3, -2.0])
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-def test_a_student_mixture_of_many_degrees_is_a_gaussian_mixture():
-    centres = torch.tensor([[-1.0, 0.0], [2.0, 0.5]], dtype=torch.float64)
-    half = torch.full((2, 2), 0.5, dtype=torch.float64)
-    mixture = StudentMixturePredictive.of(
-        centres, half, half.log(), noise_scale=0.1, df=1e7
-    )
-    found = crps_of_rows(mixture, [0.0, 3.0])
-    np.testing.assert_allclose(
-        found, crps_of_rows(gaussian(centres), [0.0, 3.0]), rtol=1e-5
-    )
 
 
 def test_mean_and_error_over_rows(regression, outcomes):
@@ -129,15 +19,3 @@ def test_lowest_for_the_right_spread(regression, outcomes):
     wrong = [regression.with_precision(tau) for tau in (0.25, 400.0)]
     best = crps(regression, outcomes).value
     assert all(crps(p, outcomes).value > best for p in wrong)
-
-
-def test_the_extra_is_named(monkeypatch, regression, outcomes):
-    monkeypatch.setattr(ranked, "require", _absent)
-    with pytest.raises(MissingExtraError, match=r"caveat\[metrics\]"):
-        crps(regression, outcomes)
-    many = torch.zeros(200, 2, dtype=torch.float64)
-    assert crps(gaussian(many), [0.0, 0.0]).value > 0  # needs no extra
-
-
-def _absent(name: str, *, extra: str) -> object:
-    raise MissingExtraError(f"{name}: pip install 'caveat[{extra}]'")

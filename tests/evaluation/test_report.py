@@ -7,8 +7,9 @@ import torch
 from rich.console import Console
 
 from caveat import evaluation
-from caveat.errors import MissingExtraError, ParameterError, ShapeError
-from caveat.evaluation import evaluate, ranked
+from caveat.decisions import conformal
+from caveat.errors import ParameterError, ShapeError
+from caveat.evaluation import evaluate
 from caveat.predictive import (
     CategoricalPredictive,
     GaussianPredictive,
@@ -65,16 +66,15 @@ def test_several_outputs_have_no_order_of_rows():
     assert "AURC" not in evaluate(several, torch.zeros(9, 2, dtype=torch.int64))
 
 
-def test_what_cannot_be_measured_is_said(classifier, regression, outcomes, monkeypatch):
+def test_what_cannot_be_measured_is_said(classifier, regression, outcomes):
     perfect = evaluate(classifier, classifier.label)
     assert "AUROC of errors" not in perfect
     assert "0 of 400 rows are wrong" in perfect.notes[-1]
-
-    def absent(name: str, *, extra: str) -> object:
-        raise MissingExtraError(f"pip install 'caveat[{extra}]'")
-
-    monkeypatch.setattr(ranked, "require", absent)
-    assert "caveat[metrics]" in evaluate(regression, outcomes).notes[0]
+    few = conformal(regression[:15], outcomes[:15]).apply(regression)
+    found = evaluate(few, outcomes)
+    assert "coverage of 95% intervals" not in found
+    assert "needs at least 19 calibration rows. Got 15" in found.notes[0]
+    assert 0.8 < found["coverage of 90% intervals"].value <= 1.0
 
 
 def test_as_text_and_markdown_and_rich(classifier, labels):

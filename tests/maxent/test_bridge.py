@@ -17,7 +17,8 @@ from scipy.optimize import minimize
 from torch import nn
 
 from caveat import maxent
-from caveat.theory import Loss, weight_decay_groups
+from caveat.noise import weight_decay_groups
+from caveat.theory import Loss
 from tests.maxent.cases import X, Y, all_masks
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -18,9 +18,9 @@ FAMILIES = [
     noise.DropConnect(0.3),
     noise.DropConnect(0.3, on_biases=True),
     noise.Concrete(0.3),
-    noise.Mixture(0.3, sd=0.2),
-    noise.Components((0.2, 0.3, 0.5), sd=0.2),
-    noise.LowRank(rank=2, initial_sd=0.2),
+    noise.Mixture(0.3, std=0.2),
+    noise.Components((0.2, 0.3, 0.5), std=0.2),
+    noise.LowRank(rank=2, initial_std=0.2),
     noise.FactorisedGaussian(0.2),
 ]
 

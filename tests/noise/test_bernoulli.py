@@ -51,7 +51,7 @@ def test_three_unit_net(scale, mean, variance, averaged, training):
 
 def test_a_narrow_mixture_is_the_same_net():
     """As s -> 0 paper 000's mixture is dropout."""
-    net = three_units(noise.Mixture(0.1, sd=1e-9), noise.Mixture(0.5, sd=1e-9))
+    net = three_units(noise.Mixture(0.1, std=1e-9), noise.Mixture(0.5, std=1e-9))
     draws = caveat.MCDropout(net, seed=5).draws(double([[1.0, -1.0]]), n_draws=6000)
     assert_mean_is(draws, 1.11)
     assert_variance_is(draws, 4.074844444444445 - 0.25)
@@ -150,6 +150,6 @@ def test_rates_of_the_wrong_kind(rate):
 
 def test_the_audit_names_the_rate():
     wrapped = noise.Bernoulli(0.3).wrap(nn.Linear(4, 3))
-    (site,) = caveat.inspect(wrapped, torch.ones(2, 4))
+    (site,) = caveat.audit(wrapped, torch.ones(2, 4))
     assert (site.path, site.rate, site.mask_shape) == ("noise", 0.3, (1, 4))
     assert wrapped.drop_rate == 0.3

@@ -13,7 +13,7 @@ SHARES = (0.2, 0.3, 0.5)
 
 def moved(layer):
     """Wrapped, with means away from where they start."""
-    wrapped = noise.Components(SHARES, sd=0.5).wrap(layer)
+    wrapped = noise.Components(SHARES, std=0.5).wrap(layer)
     generator = torch.Generator().manual_seed(4)
     with torch.no_grad():
         wrapped.offsets.copy_(torch.randn(3, 2, 3, generator=generator).double())
@@ -34,7 +34,7 @@ def covariance_of(means, weight):
 
 
 def test_moments():
-    family = noise.Components(SHARES, sd=0.5)
+    family = noise.Components(SHARES, std=0.5)
     wrapped = moved(linear())
     means = wrapped.means.detach()
     covariance = covariance_of(means, wrapped.weight.detach())
@@ -49,11 +49,11 @@ def test_the_weight_is_the_mean_of_the_means():
 
 def test_the_start_extends_dropout():
     layer = linear()
-    two = noise.Components((0.3, 0.7), sd=0.2).wrap(layer)
+    two = noise.Components((0.3, 0.7), std=0.2).wrap(layer)
     torch.testing.assert_close(
         two.means, torch.stack([torch.zeros_like(layer.weight), layer.weight / 0.7])
     )
-    three = noise.Components(SHARES, sd=0.2).wrap(layer).means
+    three = noise.Components(SHARES, std=0.2).wrap(layer).means
     torch.testing.assert_close(three[1], three[2] / 2)
     torch.testing.assert_close(three[0], torch.zeros_like(three[0]))
 
@@ -70,7 +70,7 @@ def test_kl_of_two_components_lies_between_exact_and_proposition_1():
 
 
 def test_each_row_has_a_component_of_its_own():
-    wrapped = noise.Components(SHARES, sd=1e-6).wrap(nn.Conv2d(4, 6, 3, groups=2))
+    wrapped = noise.Components(SHARES, std=1e-6).wrap(nn.Conv2d(4, 6, 3, groups=2))
     counts = torch.zeros(3)
     for _ in range(200):
         weight, _ = wrapped.sample()
@@ -91,5 +91,5 @@ def test_bad_probabilities(shares):
 def test_bad_arguments():
     with pytest.raises(InputTypeError, match="probabilities"):
         noise.Components(("0.5", "0.5"))
-    with pytest.raises(ParameterError, match="sd"):
-        noise.Components(SHARES, sd=-1.0)
+    with pytest.raises(ParameterError, match="std"):
+        noise.Components(SHARES, std=-1.0)

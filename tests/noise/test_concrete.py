@@ -191,5 +191,5 @@ def test_the_audit_shows_the_rate_that_was_learned():
     layer = noise.Concrete(initial_rate=0.2).wrap(nn.Linear(3, 2))
     with torch.no_grad():
         layer.noise.logit_rate.fill_(0.0)
-    (site,) = caveat.inspect(layer, torch.ones(4, 3))
+    (site,) = caveat.audit(layer, torch.ones(4, 3))
     assert (site.kind, site.rate) == ("concrete dropout", 0.5)

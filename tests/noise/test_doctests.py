@@ -7,7 +7,7 @@ import pytest
 
 FILES = """
 bernoulli gaussian concrete dropconnect mixture components low_rank factorised
-recurrent total insertion
+recurrent total insertion decay
 """
 
 

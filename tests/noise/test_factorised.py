@@ -12,13 +12,13 @@ from tests.noise.families import assert_draws_have, double, linear
 def widened(layer):
     wrapped = noise.FactorisedGaussian(0.3).wrap(layer)
     with torch.no_grad():
-        wrapped.log_sd.add_(torch.linspace(-1, 1, 6).view(2, 3).double())
+        wrapped.log_std.add_(torch.linspace(-1, 1, 6).view(2, 3).double())
     return wrapped
 
 
 def test_moments():
     wrapped = widened(linear())
-    sds = torch.cat([wrapped.log_sd.flatten(), wrapped.log_sd_bias]).exp()
+    sds = torch.cat([wrapped.log_std.flatten(), wrapped.log_sd_bias]).exp()
     covariance = torch.diag(sds.square()).detach()
     assert_draws_have(noise.FactorisedGaussian(0.3), covariance, make=widened)
 
@@ -49,18 +49,18 @@ def test_it_learns_the_posterior_of_a_linear_model():
         optimiser.step()
         schedule.step()
     torch.testing.assert_close(layer.weight.detach()[0], mean, rtol=0, atol=0.02)
-    sds = wrapped.log_sd.detach().exp()[0]
+    sds = wrapped.log_std.detach().exp()[0]
     torch.testing.assert_close(sds, precision.rsqrt(), rtol=0.1, atol=0)
 
 
 def test_without_bias_there_is_no_width_of_it():
     wrapped = noise.FactorisedGaussian(0.3).wrap(nn.Linear(2, 1, bias=False))
     assert [name for name, _ in wrapped.named_parameters()] == [
-        "log_sd",
+        "log_std",
         "layer.weight",
     ]
 
 
 def test_bad_arguments():
-    with pytest.raises(ParameterError, match="initial_sd"):
+    with pytest.raises(ParameterError, match="initial_std"):
         noise.FactorisedGaussian(-0.1)

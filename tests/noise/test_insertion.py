@@ -173,7 +173,7 @@ def test_by_type():
 def test_map_layers_between_bayesian_ones():
     """The rest is deterministic: only the chosen layer is a site."""
     noisy = inserted(mlp(), where=["2"])
-    sites = caveat.inspect(noisy, torch.ones(2, 4))
+    sites = caveat.audit(noisy, torch.ones(2, 4))
     assert [site.path for site in sites] == ["2.noise"]
 
 

@@ -11,7 +11,7 @@ from tests.noise.families import assert_draws_have, bernoulli_covariance, linear
 def test_moments():
     covariance = bernoulli_covariance(linear(), 0.3 / 0.7)
     covariance = covariance + 0.5**2 * torch.eye(8).double()
-    assert_draws_have(noise.Mixture(0.3, sd=0.5), covariance)
+    assert_draws_have(noise.Mixture(0.3, std=0.5), covariance)
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.5])
@@ -29,13 +29,13 @@ def test_kl_and_proposition_1_differ_by_the_information():
     upper = theory.kl_row_upper_bound(
         layer.weight.T / keep, keep_prob=keep, component_std=0.5
     ).sum() + theory.kl_bias(layer.bias, component_std=0.5)
-    gap = upper - noise.Mixture(0.3, sd=0.5).wrap(layer).kl(1.0)
+    gap = upper - noise.Mixture(0.3, std=0.5).wrap(layer).kl(1.0)
     assert 0 < gap < 3 * theory.mask_entropy(keep)
 
 
 def test_a_draw_is_one_of_two_components():
     """For small s each row of a draw is near M or near 0."""
-    wrapped = noise.Mixture(0.5, sd=1e-6).wrap(linear())
+    wrapped = noise.Mixture(0.5, std=1e-6).wrap(linear())
     means = wrapped.weight.detach() / 0.5
     for _ in range(20):
         weight, bias = wrapped.sample()
@@ -45,7 +45,7 @@ def test_a_draw_is_one_of_two_components():
 
 
 def test_bad_arguments():
-    with pytest.raises(ParameterError, match="sd"):
-        noise.Mixture(0.1, sd=0.0)
+    with pytest.raises(ParameterError, match="std"):
+        noise.Mixture(0.1, std=0.0)
     with pytest.raises(ParameterError, match="Mixture"):
-        noise.Mixture(1.0, sd=0.1)
+        noise.Mixture(1.0, std=0.1)

@@ -212,7 +212,7 @@ def test_the_engine_finds_the_masks_and_touches_nothing(kind):
     model = ours(3, 4, num_layers=2, batch_first=True).eval()
     x = torch.randn(5, 6, 3)
     before = Snapshot(model, ((x,), {}))
-    sites = caveat.inspect(model, x)
+    sites = caveat.audit(model, x)
     draws, _ = caveat.MCDropout(model, seed=1).draws(x, n_draws=3)
     before.assert_unchanged("after draws")
     assert [site.mask_shape for site in sites] == [(1, 3), (1, 4), (1, 4), (1, 4)]

@@ -77,7 +77,7 @@ def test_what_is_printed():
     )
     assert "variance=0.25" in repr(noise.GaussianNoise(0.25))
     assert "temperature=0.1" in repr(noise.ConcreteNoise(0.25))
-    assert "sd=0.1" in repr(noise.Mixture(0.2, 0.1).wrap(nn.Linear(2, 2)))
+    assert "std=0.1" in repr(noise.Mixture(0.2, 0.1).wrap(nn.Linear(2, 2)))
     assert "rank=3" in repr(noise.LowRank(3).wrap(nn.Linear(2, 2)))
     assert "on_biases=True" in repr(noise.DropConnect(0.2, True).wrap(nn.Linear(2, 2)))
     assert "probabilities=(0.1, 0.9)" in repr(

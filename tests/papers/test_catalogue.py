@@ -1,22 +1,26 @@
 """The table of reproductions."""
 
-import inspect
-from importlib import import_module
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
-from caveat.papers.catalogue import REPRODUCTIONS, Reproduction
+from caveat.papers.catalogue import REPRODUCTIONS
+from caveat.papers.experiment import Experiment
 
 
 @pytest.mark.parametrize("each", REPRODUCTIONS, ids=lambda each: each.name)
-def test_every_entry_leads_to_a_function(each):
-    module = import_module(f"caveat.papers.{each.name}")
-    parameters = inspect.signature(getattr(module, f"reproduce_{each.name}")).parameters
-    assert list(parameters) == ["output", "quick", "n_workers"]
+def test_every_entry_leads_to_an_experiment(each):
+    experiment = each.experiment(Path("somewhere"), quick=True)
+    assert isinstance(experiment, Experiment)
+    assert experiment.path("csv").name.startswith(each.name)
+    assert experiment.command.startswith(f"caveat reproduce {each.name}")
+    own = [field.name for field in fields(experiment)]
+    assert own == ["folder", "quick", *(option.name for option in each.options)]
 
 
-def test_an_entry_runs_its_function(tmp_path, real_data):
-    entry = Reproduction("shrinkage", "…")
+def test_an_entry_runs_its_experiment(tmp_path, real_data):
+    entry = next(each for each in REPRODUCTIONS if each.name == "shrinkage")
     page = entry.run(tmp_path, quick=True, n_workers=1)
     assert page.startswith("# ")
     assert (tmp_path / "shrinkage_quick.png").exists()

@@ -1,17 +1,22 @@
 """Figure 1a of paper 002 on the real data: identities, limits, and the page."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
 from caveat.cli import main
-from caveat.papers.output import read_records
-from caveat.papers.shrinkage.report import path, positive_from
-from caveat.papers.shrinkage.weights import (
+from caveat.papers.records import read_records
+from caveat.papers.shrinkage import (
+    METHODS,
     RATES_QUICK,
+    SCALINGS,
     AminoAcids,
     Weight,
-    all_weights,
+    path,
+    path_of,
+    positive_from,
 )
 
 
@@ -21,8 +26,9 @@ def data(real_data):
 
 
 @pytest.fixture
-def weights(data):
-    return all_weights(data, RATES_QUICK)
+def weights(real_data):
+    jobs = product(SCALINGS, METHODS)
+    return [w for s, method in jobs for w in path_of(method, s, RATES_QUICK)]
 
 
 def values(points, name="weight"):

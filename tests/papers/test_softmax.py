@@ -8,19 +8,19 @@ import pytest
 from scipy.special import expit
 
 from caveat.cli import main
-from caveat.papers.output import read_records
-from caveat.papers.softmax.functions import (
+from caveat.papers.records import read_records
+from caveat.papers.softmax import (
     DROPOUT,
     EDGE,
     GRID,
     PROCESS,
     STAR,
-    Point,
-    all_points,
+    SoftmaxPlaces,
+    SoftmaxPoint,
     labelled,
     log_odds,
+    points_of,
 )
-from caveat.papers.softmax.report import Places, ratios, render
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "softmax.csv"
 needs_results = pytest.mark.skipif(
@@ -30,7 +30,7 @@ needs_results = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def points():
-    return all_points(n_sets=2, n_draws=400)
+    return [p for model in (DROPOUT, PROCESS) for p in points_of(model, 2, 400)]
 
 
 def test_labels_have_the_odds_they_are_drawn_with():
@@ -68,7 +68,7 @@ def test_the_softmax_of_a_gaussian_is_averaged(points):
 
 def test_uncertainty_grows_away_from_the_data(points):
     for model in (DROPOUT, PROCESS):
-        own = Places(points, model)
+        own = SoftmaxPlaces(points, model)
         assert own.star("sd").min() > 2 * own.inside("sd").mean()
 
 
@@ -78,29 +78,23 @@ def test_command_line(tmp_path, capsys):
     assert "3 data sets of 60 labels" in page
     assert page.count("The paper:") == 2
     assert (tmp_path / "softmax_quick.png").stat().st_size > 30_000
-    assert len(read_records(tmp_path / "softmax_quick.csv", Point)) == 3 * 2 * len(GRID)
+    assert len(
+        read_records(tmp_path / "softmax_quick.csv", SoftmaxPoint)
+    ) == 3 * 2 * len(GRID)
 
 
 @needs_results
 def test_stored_point_estimates_are_sure_and_functions_are_less_so():
-    points = read_records(RESULTS, Point)
+    points = read_records(RESULTS, SoftmaxPoint)
     for model in (DROPOUT, PROCESS):
-        own = Places(points, model)
+        own = SoftmaxPlaces(points, model)
         assert len(own.star("x")) == 20
         assert np.median(own.star("other_point")) < 1e-6
         less = own.star("other_mean") > own.star("other_point")
         assert less.mean() >= 0.95
         assert np.median(own.star("other_mean")) > 1e-4
-    process = Places(points, PROCESS)
+    process = SoftmaxPlaces(points, PROCESS)
     assert np.median(process.star("other_mean")) >= 0.05
     assert np.median(process.star("other_high")) > 0.5
-    dropout = Places(points, DROPOUT)
-    assert np.median(ratios(dropout)) > np.median(ratios(process))
-
-
-@needs_results
-def test_stored_page_says_what_the_numbers_say():
-    points = read_records(RESULTS, Point)
-    lines = RESULTS.with_suffix(".md").read_text()
-    for part in list(render(points, 1000))[1:]:
-        assert part in lines
+    dropout = SoftmaxPlaces(points, DROPOUT)
+    assert np.median(dropout.ratios) > np.median(process.ratios)

@@ -10,8 +10,10 @@ from caveat.papers.style import (
     WIDTH,
     house_style,
     ink,
+    legend_below,
     line,
     name_axes,
+    name_outer,
     panels,
     shades,
 )
@@ -60,3 +62,18 @@ def test_axes_are_named():
         "year",
         "ppm",
     )
+
+
+def test_outer_axes_are_named():
+    _, grid = panels(2, 2, height=2.0)
+    name_outer(grid, "year", "ppm")
+    assert [axes.get_xlabel() for axes in grid.ravel()] == ["", "", "year", "year"]
+    assert [axes.get_ylabel() for axes in grid.ravel()] == ["ppm", "", "ppm", ""]
+
+
+def test_a_legend_names_what_is_drawn_in_a_panel():
+    figure, grid = panels(height=2.0)
+    grid[0, 0].plot([0, 1], label="ours")
+    legend_below(figure, grid[0, 0], ncols=1)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["ours"]

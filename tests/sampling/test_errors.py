@@ -1,5 +1,6 @@
 """Bad input gets an error that names the value and the remedy."""
 
+import inspect
 import warnings
 from collections import OrderedDict
 
@@ -40,7 +41,7 @@ class Returns(nn.Module):
 
 
 def sample(model: nn.Module) -> torch.Tensor:
-    with caveat.sampling(model, seed=0):
+    with caveat.stochastic(model, seed=0):
         return model(X)
 
 
@@ -49,8 +50,8 @@ CALLS = {
     "regress": lambda model: MCDropout(model).regress(X, n_draws=3, precision=1.0),
     "classify": lambda model: MCDropout(model).classify(X, n_draws=3),
     "function": lambda model: MCDropout(model).function(0)(X),
-    "inspect": lambda model: caveat.inspect(model, X),
-    "sampling": sample,
+    "audit": lambda model: caveat.audit(model, X),
+    "stochastic": sample,
 }
 every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
@@ -143,9 +144,16 @@ def test_precision_out_of_range(value):
         MCDropout(net()).regress(X, n_draws=2, precision=value)
 
 
-def test_precision_is_needed():
-    with pytest.raises((TypeError, ParameterError), match="precision"):
-        MCDropout(net()).regress(X, n_draws=2)
+@pytest.mark.parametrize("options", [{}, {"precision": None}], ids=["missing", "None"])
+def test_precision_is_needed(options):
+    with pytest.raises(InputTypeError, match=r"pass precision=1/s\*\*2"):
+        MCDropout(net()).regress(X, n_draws=2, **options)
+
+
+def test_the_signature_says_that_precision_is_needed():
+    precision = inspect.signature(MCDropout.regress).parameters["precision"]
+    assert precision.default is inspect.Parameter.empty
+    assert precision.kind is inspect.Parameter.KEYWORD_ONLY
 
 
 @pytest.mark.parametrize("value", [0.0, -0.1, 1.5])
@@ -227,8 +235,8 @@ def test_not_a_module(thing):
     with pytest.raises(InputTypeError, match=r"nn\.Module"):
         MCDropout(thing)
     with pytest.raises(InputTypeError, match=r"nn\.Module"):
-        caveat.inspect(thing, X)
-    with pytest.raises(InputTypeError, match=r"nn\.Module"), caveat.sampling(thing):
+        caveat.audit(thing, X)
+    with pytest.raises(InputTypeError, match=r"nn\.Module"), caveat.stochastic(thing):
         pass
 
 

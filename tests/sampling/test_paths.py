@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from caveat import MCDropout
+from caveat.errors import CaveatWarning
 from tests.sampling.comparing import assert_same_distribution
 from tests.zoo.plain_loop import own_randomness
 from tests.zoo.specimen import normal
@@ -86,8 +87,18 @@ def test_path_chosen_by_the_whole_batch():
     """The first rows alone would go the other way."""
     model = build(BySign)
     x = torch.cat([0.1 * NEGATIVE, 5 * POSITIVE])
-    draws = MCDropout(model, seed=0).draws(x, n_draws=N_DRAWS)
+    with pytest.warns(CaveatWarning, match="where the rows lie at gated"):
+        draws = MCDropout(model, seed=0).draws(x, n_draws=N_DRAWS)
     assert_drawn_in_full(draws, model, x)
+
+
+def test_masks_of_a_path_seen_later_are_shared_by_rows():
+    model, other = build(BySign), build(BySign)
+    MCDropout(model, seed=0).draws(NEGATIVE, n_draws=2)
+    found, expected = (
+        MCDropout(m, seed=0).draws(POSITIVE, n_draws=20) for m in (model, other)
+    )
+    assert torch.allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("first", [None, 3], ids=["at once", "later"])

@@ -40,7 +40,7 @@ def regress(model: nn.Module, inputs: Inputs) -> object:
 
 def audit(model: nn.Module, inputs: Inputs) -> object:
     args, kwargs = inputs
-    return caveat.inspect(model, *args, **kwargs)
+    return caveat.audit(model, *args, **kwargs)
 
 
 def call_function(model: nn.Module, inputs: Inputs) -> object:
@@ -50,7 +50,7 @@ def call_function(model: nn.Module, inputs: Inputs) -> object:
 
 def sample(model: nn.Module, inputs: Inputs) -> object:
     args, kwargs = inputs
-    with caveat.sampling(model, seed=SEED):
+    with caveat.stochastic(model, seed=SEED):
         model(*args, **kwargs)
         return model(*args, **kwargs)
 
@@ -179,7 +179,7 @@ def test_an_error_in_the_block_leaves_the_model_alone(specimen):
     with (
         pytest.raises(StopHereError),
         torch.no_grad(),
-        caveat.sampling(model, seed=SEED),
+        caveat.stochastic(model, seed=SEED),
     ):
         model(*args, **kwargs)
         raise StopHereError
@@ -194,7 +194,7 @@ def test_the_model_is_deterministic_after_a_block(specimen):
     args, kwargs = specimen.rows()
     with torch.no_grad():
         plain = specimen.tensors(model(*args, **kwargs))
-        with caveat.sampling(model, seed=SEED):
+        with caveat.stochastic(model, seed=SEED):
             drawn = specimen.tensors(model(*args, **kwargs))
         again = specimen.tensors(model(*args, **kwargs))
     assert all(map(torch.equal, plain, again))

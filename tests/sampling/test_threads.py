@@ -119,7 +119,7 @@ def test_a_sampling_block_belongs_to_its_thread():
     x = specimen.rows()[0][0]
     with torch.no_grad():
         expected = model(x)
-        with caveat.sampling(model, seed=SEED):
+        with caveat.stochastic(model, seed=SEED):
             (elsewhere,) = in_threads([torch.no_grad()(lambda: model(x))])
             here = model(x)
     assert torch.equal(elsewhere, expected)

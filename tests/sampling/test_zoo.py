@@ -103,7 +103,7 @@ def test_gradients_do_not_change_a_function_or_a_block(specimen):
     args, kwargs = specimen.rows()
     once = caveat.MCDropout(model, seed=SEED).function(1)(*args, **kwargs)
     assert_close(detached(specimen, once), nth(draws, 1), specimen.rounding, "function")
-    with caveat.sampling(model, seed=SEED):
+    with caveat.stochastic(model, seed=SEED):
         for t in range(2):
             args, kwargs = specimen.rows()
             once = model(*args, **kwargs)
@@ -119,7 +119,7 @@ def detached(specimen, output) -> list[torch.Tensor]:
 def test_sampling_block_gives_the_same_draws(specimen):
     draws = draws_of(specimen, 3)
     model = specimen.build()
-    with torch.no_grad(), caveat.sampling(model, seed=SEED):
+    with torch.no_grad(), caveat.stochastic(model, seed=SEED):
         for t in range(3):
             args, kwargs = specimen.rows()
             once = specimen.tensors(model(*args, **kwargs))
@@ -175,7 +175,7 @@ def test_training_flags_do_not_matter(specimen):
 def test_inspect_finds_every_site(specimen):
     args, kwargs = specimen.rows()
     with refusal_allowed(specimen):
-        sites = caveat.inspect(specimen.build(), *args, **kwargs)
+        sites = caveat.audit(specimen.build(), *args, **kwargs)
     assert len(sites) == specimen.sites, str(sites)
     assert any(site.fires_in_eval for site in sites) == specimen.fires_in_eval
     assert 0.0 <= sites.prefix_share <= 1.0
@@ -195,7 +195,7 @@ def modules_of(specimen):
 @over_zoo("mlp", "encoder_layer", "lstm", "bert_sdpa", "functional", "sdpa")
 def test_inspect_says_where_what_and_how_much(specimen):
     args, kwargs = specimen.rows()
-    sites = caveat.inspect(specimen.build(), *args, **kwargs)
+    sites = caveat.audit(specimen.build(), *args, **kwargs)
     table = str(sites)
     for site in sites:
         assert site.path in table
@@ -210,7 +210,7 @@ def test_inspect_reports_rates_paths_and_mask_shapes():
         nn.Linear(3, 4), nn.Dropout(0.25), nn.Conv1d(1, 2, 1), nn.Dropout1d(0.5)
     )
     model.insert(2, nn.Unflatten(1, (1, 4)))
-    sites = caveat.inspect(model.eval(), torch.ones(5, 3))
+    sites = caveat.audit(model.eval(), torch.ones(5, 3))
     assert [site.path for site in sites] == ["1", "4"]
     assert [site.rate for site in sites] == [0.25, 0.5]
     assert sites[0].mask_shape == (1, 4)
@@ -223,8 +223,8 @@ def test_prefix_share_is_large_for_head_dropout_and_zero_for_input_dropout():
     head = nn.Sequential(*body, nn.Dropout(0.5), nn.Linear(64, 1))
     early = nn.Sequential(nn.Dropout(0.5), *body, nn.Linear(64, 1))
     x = torch.ones(256, 64)
-    assert caveat.inspect(head, x).prefix_share > 0.5
-    assert caveat.inspect(early, x).prefix_share < 0.3
+    assert caveat.audit(head, x).prefix_share > 0.5
+    assert caveat.audit(early, x).prefix_share < 0.3
 
 
 @over_zoo("mlp", "lstm", "sdpa", "branches", "gaussian_noise", "head_dropout")
@@ -252,9 +252,9 @@ def test_blocks_nest_and_do_not_mix():
     first, second = specimen.build(), specimen.build()
     (x,), _ = specimen.rows()
     one, two = (caveat.MCDropout(first, seed=s).draws(x, n_draws=2) for s in (1, 2))
-    with torch.no_grad(), caveat.sampling(first, seed=1):
+    with torch.no_grad(), caveat.stochastic(first, seed=1):
         found = [first(x)]
-        with caveat.sampling(first, seed=2), caveat.sampling(second, seed=1):
+        with caveat.stochastic(first, seed=2), caveat.stochastic(second, seed=1):
             found += [first(x), second(x)]
             found += [caveat.MCDropout(first, seed=2).draws(x, n_draws=1)[0]]
         found += [first(x)]
@@ -266,7 +266,7 @@ def test_models_are_not_kept_alive(specimen):
     model = specimen.build()
     args, kwargs = specimen.rows()
     caveat.MCDropout(model, seed=SEED).draws(*args, n_draws=3, **kwargs)
-    with torch.no_grad(), caveat.sampling(model, seed=SEED):
+    with torch.no_grad(), caveat.stochastic(model, seed=SEED):
         model(*args, **kwargs)
     alive = weakref.ref(model)
     del model
@@ -283,7 +283,7 @@ def test_gradients_flow_in_a_sampling_block(specimen):
     weight = next(p for p in model.parameters() if p.ndim == 2)
 
     def loss() -> torch.Tensor:
-        with caveat.sampling(model, seed=SEED):
+        with caveat.stochastic(model, seed=SEED):
             return model(*args, **kwargs).square().sum()
 
     (slope,) = torch.autograd.grad(loss(), weight)
@@ -322,5 +322,5 @@ def test_registered_noise_is_switched_on_in_private():
     draws = caveat.MCDropout(model, seed=0).draws(x, n_draws=400)
     assert draws.std(0).mean().item() == pytest.approx(0.5, abs=0.1)
     assert model[1].active is False
-    (site,) = caveat.inspect(model, x)
+    (site,) = caveat.audit(model, x)
     assert (site.path, site.kind, site.rate) == ("1", "jitter", 0.5)

@@ -8,7 +8,9 @@ import pytest
 import caveat.training
 
 
-@pytest.mark.parametrize("name", ["fleet", "bayesian", "search", "stores"])
+@pytest.mark.parametrize(
+    "name", ["fleet", "bayesian", "search", "stores", "spec", "schedules"]
+)
 def test_examples(name):
     module = importlib.import_module(f"caveat.training.{name}")
     names = {n: getattr(caveat.training, n) for n in caveat.training.__all__}

@@ -8,10 +8,22 @@ import torch
 
 from caveat.errors import ParameterError
 from caveat.theory import precision_in_standard_units
-from caveat.training.ensembles import Candidate, Problem, Settings, fit_ensembles
+from caveat.training import (
+    EarlyStopping,
+    GaussianWithPrecision,
+    NetworkSpec,
+    Problem,
+    Schedule,
+    SoftmaxCrossEntropy,
+    fit_ensembles,
+)
+from caveat.training.ensembles import scaling_of
 from caveat.training.scaling import Scaling
 
-CANDIDATE = Candidate(0.1, 0.05, (8,), epochs=10)
+SPEC = NetworkSpec(
+    (8,), drop_rate=0.1, input_drop_rate=0.05, schedule=Schedule(epochs=10)
+)
+HEAD = SPEC.vary(objective=GaussianWithPrecision())
 
 
 def some_rows(n_rows=60, *, shift=50.0, size=10.0, targets=1):
@@ -21,15 +33,18 @@ def some_rows(n_rows=60, *, shift=50.0, size=10.0, targets=1):
     return x, np.repeat(shift + size * y, targets, 1)
 
 
-def fit(settings=None, candidate=CANDIDATE, **rows):
+def fit(spec=SPEC, **rows):
     x, y = some_rows(**rows)
-    problem = Problem("one", x, y, candidate)
-    [ensemble] = fit_ensembles([problem], settings or Settings(), n_threads=1)
+    [ensemble] = fit_ensembles([Problem("one", x, y, spec)], n_threads=1)
     return ensemble, x, y
 
 
+def of(count):
+    return SPEC.vary(n_members=count)
+
+
 def test_draws_are_those_of_the_networks_in_the_units_of_y():
-    ensemble, x, y = fit(Settings(n_members=3))
+    ensemble, x, y = fit(of(3))
     draws = ensemble.draws(x, n_draws=5, seed=2)
     inputs = ensemble.scaling.inputs(x)
     plain = ensemble.trained.draws(inputs, n_draws=5, seed=2)  # (draws, members, …)
@@ -39,7 +54,7 @@ def test_draws_are_those_of_the_networks_in_the_units_of_y():
 
 
 def test_networks_learn_in_the_units_of_y():
-    ensemble, x, y = fit(candidate=replace(CANDIDATE, epochs=300, drop_rate=0.02))
+    ensemble, x, y = fit(SPEC.vary(epochs=300, drop_rate=0.02))
     draws = ensemble.draws(x, n_draws=50)
     assert np.sqrt(np.mean((draws.means.mean(0).numpy() - y) ** 2)) < 0.4 * y.std()
 
@@ -53,22 +68,23 @@ def test_units_of_the_data_do_not_matter():
     )
 
 
-def test_blocks_are_the_draws_some_at_a_time():
-    ensemble, x, _ = fit(Settings(n_members=2))
+def test_blocks_are_the_draws_some_at_a_time(monkeypatch):
+    ensemble, x, _ = fit(of(2))
+    monkeypatch.setattr("caveat.training.stacked._GROUP", 32)
     blocks = [block.means for block in ensemble.blocks(x, n_draws=70)]
     assert len(blocks) > 1
     torch.testing.assert_close(torch.cat(blocks), ensemble.draws(x, n_draws=70).means)
 
 
 def test_members_of_an_ensemble_differ():
-    ensemble, _, _ = fit(Settings(n_members=3))
+    ensemble, _, _ = fit(of(3))
     weights = ensemble.trained.parameters
     assert not torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[1], weights[2])
 
 
 def test_point_is_the_mean_of_the_networks_without_noise():
-    ensemble, x, _ = fit(Settings(n_members=2))
+    ensemble, x, _ = fit(of(2))
     inputs = ensemble.scaling.inputs(x)
     networks = [ensemble.trained.network(i)(inputs) for i in range(2)]
     expected = ensemble.scaling.outputs(torch.stack(networks).mean(0).detach())
@@ -77,7 +93,7 @@ def test_point_is_the_mean_of_the_networks_without_noise():
 
 @pytest.mark.parametrize("targets", [1, 2])
 def test_noise_head_gives_precisions_in_the_units_of_y(targets):
-    ensemble, x, y = fit(Settings(noise_head=True), targets=targets)
+    ensemble, x, y = fit(HEAD, targets=targets)
     means, precisions = ensemble.draws(x, n_draws=5)
     outputs = ensemble.trained.draws(ensemble.scaling.inputs(x), n_draws=5)[:, 0]
     sd, mean = torch.from_numpy(y.std(0)), torch.from_numpy(y.mean(0))
@@ -90,9 +106,9 @@ def test_noise_head_learns_the_size_of_the_noise():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (600, 1))
     sd = np.where(x > 0, 8.0, 2.0)
-    problem = Problem("two sizes", x, sd * rng.normal(size=x.shape), Candidate(0.01))
-    problem = replace(problem, candidate=replace(problem.candidate, epochs=100))
-    [ensemble] = fit_ensembles([problem], Settings(noise_head=True), n_threads=1)
+    spec = HEAD.vary(hidden=(50,), drop_rate=0.01, input_drop_rate=0.0, epochs=100)
+    problem = Problem("two sizes", x, sd * rng.normal(size=x.shape), spec)
+    [ensemble] = fit_ensembles([problem], n_threads=1)
     _, precisions = ensemble.draws(np.array([[-0.5], [0.5]]), n_draws=50)
     found = precisions.mean(0).flatten().rsqrt().tolist()
     assert found == pytest.approx([2.0, 8.0], rel=0.25)
@@ -103,67 +119,93 @@ def test_precision_of_the_decay_is_in_the_units_of_y():
     scaling = Scaling.of(x, y)
 
     def penalties(**precision):
-        problem = Problem("one", x, y, replace(CANDIDATE, **precision))
-        [member] = problem.members(Settings(), scaling, 0)
+        problem = Problem("one", x, y, SPEC.vary(**precision))
+        [member] = problem.members(scaling, n_train=60)
         return member.l2_penalties
 
     tau = precision_in_standard_units(0.3, float(y.std()))
-    keep, n_train, lengthscale = 0.9, 60, CANDIDATE.lengthscale
+    keep, n_train, lengthscale = 0.9, 60, SPEC.lengthscale
     found = penalties(precision=0.3)
     # E14: inverted dropout, half the squared error
     assert found[1] == pytest.approx(lengthscale**2 / (2 * n_train * tau * keep))
     assert penalties(precision=0.6)[1] == pytest.approx(found[1] / 2)
 
 
-def test_precision_of_a_problem_comes_before_that_of_its_candidate():
+def test_standard_precision_comes_before_that_of_the_spec():
     x, y = some_rows()
     scaling = Scaling.of(x, y)
-    own = Problem("own", x, y, replace(CANDIDATE, precision=0.3))
-    given = replace(own, precision=0.6)
-    as_if = Problem("own", x, y, replace(CANDIDATE, precision=0.6))
-    settings = Settings()
-    assert given.members(settings, scaling, 0) == as_if.members(settings, scaling, 0)
-    assert given.members(settings, scaling, 0) != own.members(settings, scaling, 0)
+    own = Problem("own", x, y, SPEC.vary(precision=0.3))
+    given = replace(own, standard_precision=0.6 * y.var())
+    as_if = Problem("own", x, y, SPEC.vary(precision=0.6))
+    penalties = [
+        problem.members(scaling, n_train=60)[0].l2_penalties
+        for problem in (own, given, as_if)
+    ]
+    assert penalties[1] == pytest.approx(penalties[2])
+    assert penalties[1] != pytest.approx(penalties[0])
 
 
-def test_drop_rates_are_one_per_weight_layer():
-    assert Candidate(0.2, 0.1, (5, 6)).drop_rates == (0.1, 0.2, 0.2)
+def test_classes_are_left_as_they_are():
+    x, y = some_rows()
+    spec = SPEC.vary(objective=SoftmaxCrossEntropy(2))
+    scaling = scaling_of(spec, x, y)
+    assert scaling.y_mean.tolist() == [0.0] and scaling.y_std.tolist() == [1.0]
+    assert np.array_equal(scaling.x_mean, scaling_of(SPEC, x, y).x_mean)
+
+
+def test_rows_held_out_are_not_learned_from():
+    x, y = some_rows()
+    spec = SPEC.vary(early_stopping=EarlyStopping(share=0.25))
+    learn, stop = Problem("one", x, y, spec, seed=2).parts(seed=5)
+    assert (len(learn.x), len(stop.x)) == (45, 15)
+    both = np.concatenate([learn.x, stop.x])
+    assert np.array_equal(np.sort(both, 0), np.sort(x, 0))
+    assert Problem("one", x, y, SPEC).parts(seed=5)[1] is None
+
+
+def test_early_stopping_ends_before_the_schedule():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 5)), rng.normal(size=(60, 1))
+    spec = SPEC.vary(epochs=300, early_stopping=EarlyStopping(0.3, patience=5))
+    [ensemble] = fit_ensembles([Problem("noise", x, y, spec)], n_threads=1)
+    assert ensemble.trained.stopped[0] < 150
+
+
+def test_draws_are_computed_in_the_dtype_asked_for():
+    ensemble, x, _ = fit()
+    narrow = ensemble.draws(x, n_draws=5).means
+    wide = ensemble.draws(x, n_draws=5, dtype=torch.float64).means
+    torch.testing.assert_close(narrow, wide, rtol=1e-5, atol=1e-4)
+    assert not torch.equal(narrow, wide)
 
 
 def test_problems_of_a_fleet_are_alike():
     x, y = some_rows()
     problems = [
-        Problem("a", x, y, CANDIDATE),
-        Problem("b", x, y, replace(CANDIDATE, hidden=(9,))),
+        Problem("a", x, y, SPEC),
+        Problem("b", x, y, SPEC.vary(hidden=(9,))),
     ]
     with pytest.raises(ParameterError, match="same inputs, targets and hidden"):
-        fit_ensembles(problems, Settings())
+        fit_ensembles(problems)
 
 
 def test_each_problem_has_its_own_rows_and_seed():
     x, y = some_rows()
     problems = [
-        Problem("a", x, y, CANDIDATE),
-        Problem("b", x[:40], 3 * y[:40], CANDIDATE, seed=1),
+        Problem("a", x, y, of(2)),
+        Problem("b", x[:40], 3 * y[:40], of(3), seed=1),
     ]
-    together = fit_ensembles(problems, Settings(n_members=2), n_threads=1)
+    together = fit_ensembles(problems, n_threads=1)
+    assert [len(ensemble.trained) for ensemble in together] == [2, 3]
     for problem, ensemble in zip(problems, together, strict=True):
-        [alone] = fit_ensembles([problem], Settings(n_members=2), n_threads=1)
+        [alone] = fit_ensembles([problem], n_threads=1)
         torch.testing.assert_close(
             ensemble.draws(x, n_draws=3).means, alone.draws(x, n_draws=3).means
         )
 
 
-@pytest.mark.parametrize(
-    "setting", [{"n_members": 0}, {"n_draws": 1}, {"learning_rate": 0.0}]
-)
-def test_settings_out_of_range_are_refused(setting):
-    with pytest.raises(ParameterError, match=next(iter(setting))):
-        Settings(**setting)
-
-
 def test_divergence_is_known():
     with pytest.warns(UserWarning, match="diverged"):
-        ensemble, _, _ = fit(Settings(learning_rate=1e30))
+        ensemble, _, _ = fit(SPEC.vary(learning_rate=1e30))
     assert ensemble.has_diverged
     assert not fit()[0].has_diverged

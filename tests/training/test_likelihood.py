@@ -112,7 +112,7 @@ def test_thinned_residuals_are_those_of_fewer_draws(rng):
 
 def test_a_diverged_network_is_the_worst_of_all():
     broken = Residuals(torch.full((3, 2), torch.nan), None, 1)
-    scale, value = best_scale([broken], **RANGE)
+    scale, value, _ = best_scale([broken], **RANGE)
     assert math.isnan(scale) and value == -math.inf
 
 

@@ -51,7 +51,7 @@ def test_constant_columns_are_only_shifted():
     x, y = some_rows()
     x[:, 1], y[:, 0] = 0.1, 7.0  # the spread of 0.1 is not 0 but for rounding
     scaling = Scaling.of(x, y)
-    assert scaling.x_sd[1] == 1.0 and scaling.y_sd[0] == 1.0
+    assert scaling.x_std[1] == 1.0 and scaling.y_std[0] == 1.0
     rows = scaling.rows(x, y)
     assert rows.x[:, 1].abs().max() < 1e-7
     moved = x.copy()
@@ -72,7 +72,7 @@ def test_precision_and_density_in_the_units_of_y():
     y = 4.0 * torch.randn(20, 1, generator=rng, dtype=torch.float64) + 3.0
     scaling = Scaling.of(y.numpy(), y.numpy())
     outputs = torch.randn(50, 20, 1, generator=rng)
-    s, tau = float(scaling.y_sd[0]), 2.0
+    s, tau = float(scaling.y_std[0]), 2.0
     standard = residuals(outputs, None, scaling.targets(y.numpy())).log_density(tau)
     in_units = residuals(scaling.outputs(outputs), None, y).log_density(
         precision_in_units_of_y(tau, s)

@@ -5,12 +5,14 @@ import torch
 from torch import nn
 
 from caveat.training.activations import ACTIVATIONS
-from caveat.training.members import Architecture, Member, Recipe, network
+from caveat.training.members import Architecture
+from caveat.training.networks import network
 from caveat.training.objectives import (
     GaussianWithPrecision,
     SoftmaxCrossEntropy,
     SquaredError,
 )
+from caveat.training.spec import NetworkSpec
 from caveat.training.stack import Adam, Stack, Workspace, layers, per_layer
 
 NETWORKS, ROWS, INPUTS = 3, 5, 4
@@ -88,14 +90,12 @@ def test_outputs_are_those_of_the_module(rng):
     x = torch.randn(NETWORKS, ROWS, INPUTS, generator=rng)
     own = layers(flat, stack.architecture)
     found = stack.outputs(own, x)
-    member = Member("one", (0.1, 0.2, 0.3), (0.0,) * 3)
+    spec = NetworkSpec((6, 7), activation="tanh", drop_rate=0.2, input_drop_rate=0.1)
     for i in range(NETWORKS):
-        module = network(
-            Recipe(stack.architecture), member, [(w[i], b[i]) for w, b in own]
-        )
+        module = network(spec, [(w[i], b[i]) for w, b in own])
         torch.testing.assert_close(found[i], module(x[i]))
         rates = [m.p for m in module if isinstance(m, nn.Dropout)]
-        assert rates == [0.1, 0.2, 0.3]
+        assert rates == [0.1, 0.2, 0.2]
 
 
 def test_adam_is_torchs_with_a_rate_per_network(rng):

@@ -13,12 +13,19 @@ import pytest
 
 import caveat.training.search as module
 from caveat.errors import DataError
-from caveat.training.ensembles import Candidate, Settings, fit_ensembles
-from caveat.training.likelihood import BestScale
-from caveat.training.search import Task, search
-from caveat.training.stores import FileStore, Key, Memory, fingerprint
+from caveat.evaluation.precision import BestScale
+from caveat.training import (
+    FileStore,
+    Memory,
+    NetworkSpec,
+    Schedule,
+    Task,
+    fit_ensembles,
+    grid_search,
+)
+from caveat.training.stores import Key, fingerprint
 
-KEY = Key(fingerprint(b"rows"), Candidate(0.1, hidden=(5, 6)), "a")
+KEY = Key(fingerprint(b"rows"), NetworkSpec((5, 6)).described(), "a")
 SCORE = BestScale(0.1 + 0.2, -1 / 3)
 
 
@@ -34,7 +41,7 @@ def test_scores_come_back_to_the_last_bit(path):
 
 def test_later_scores_are_added(path):
     FileStore(path).put({KEY: SCORE})
-    other = replace(KEY, candidate=Candidate(0.2, precision=3.0))
+    other = replace(KEY, circumstances=fingerprint(b"others"))
     FileStore(path).put({other: BestScale(3.0, -2.0)})
     store = FileStore(path)
     assert len(store) == 2
@@ -46,27 +53,25 @@ def test_what_was_never_put_is_not_there(path):
         assert store.get(KEY) is None
         store.put({KEY: SCORE})
         assert store.get(replace(KEY, circumstances="0")) is None
-        assert store.get(replace(KEY, candidate=Candidate(0.1))) is None
         assert store.get(replace(KEY, task="another name")) == SCORE
 
 
 def test_lines_are_json_that_people_can_read(path):
     FileStore(path).put({KEY: SCORE})
     record = json.loads(path.read_text())
-    assert record["task"] == "a" and record["candidate"]["hidden"] == [5, 6]
+    assert record["task"] == "a" and "hidden=(5, 6)" in record["spec"]
 
 
 def test_a_divergence_is_kept_as_such(path):
     FileStore(path).put({KEY: BestScale(math.nan, -math.inf)})
-    scale, value = FileStore(path).get(KEY)
+    scale, value, _ = FileStore(path).get(KEY)
     assert math.isnan(scale) and value == -math.inf
     assert "NaN" not in path.read_text()
 
 
 def test_numbers_of_numpy_are_kept(path):
-    key = replace(KEY, candidate=Candidate(np.float64(0.1), epochs=np.int64(7)))
-    FileStore(path).put({key: BestScale(np.float64(1.0), np.float64(2.0))})
-    assert FileStore(path).get(key) == BestScale(1.0, 2.0)
+    FileStore(path).put({KEY: BestScale(np.float64(1.0), np.float64(2.0))})
+    assert FileStore(path).get(KEY) == BestScale(1.0, 2.0)
 
 
 @pytest.mark.parametrize("left", [1, 5, 18, 60, -2, -1])
@@ -98,8 +103,8 @@ def test_fingerprints_tell_apart_what_joins_to_the_same():
     assert fingerprint(b"ab", b"c") != fingerprint(b"a", b"bc")
 
 
-GRID = [Candidate(rate, 0.1, (8,), epochs=20) for rate in (0.01, 0.05, 0.1, 0.2)]
-SETTINGS = Settings(n_draws=20)
+SPEC = NetworkSpec((8,), input_drop_rate=0.1, schedule=Schedule(epochs=20), n_draws=20)
+GRID = [SPEC.vary(drop_rate=rate) for rate in (0.01, 0.05, 0.1, 0.2)]
 
 
 def a_task():
@@ -112,12 +117,12 @@ def slowly(monkeypatch, after=None, seconds=0.0):
     """Fleets of one candidate; the one numbered ``after`` is interrupted."""
     trained = []
 
-    def recorded(problems, settings, **how):
+    def recorded(problems, **how):
         if len(trained) == after:
             raise KeyboardInterrupt
-        trained.append({p.candidate for p in problems})
+        trained.append({p.spec for p in problems})
         time.sleep(seconds if len(trained) > 2 else 0.0)
-        return fit_ensembles(problems, settings, **how)
+        return fit_ensembles(problems, **how)
 
     monkeypatch.setattr(module, "_AT_ONCE", 1)
     monkeypatch.setattr(module, "fit_ensembles", recorded)
@@ -126,23 +131,22 @@ def slowly(monkeypatch, after=None, seconds=0.0):
 
 def test_interrupted_searches_go_on_where_they_were(path, monkeypatch):
     slowly(monkeypatch)
-    whole = search([a_task()], GRID, SETTINGS)
+    whole = grid_search([a_task()], GRID)
     slowly(monkeypatch, after=3)
     with pytest.raises(KeyboardInterrupt):
-        search([a_task()], GRID, SETTINGS, store=FileStore(path))
+        grid_search([a_task()], GRID, store=FileStore(path))
     trained = slowly(monkeypatch)
-    resumed = search([a_task()], GRID, SETTINGS, store=FileStore(path))
+    resumed = grid_search([a_task()], GRID, store=FileStore(path))
     assert trained == [{GRID[3]}]
     assert resumed == whole
 
 
 SCRIPT = """
 import pytest
-from tests.training.test_stores import GRID, SETTINGS, a_task, slowly
-from caveat.training.search import search
-from caveat.training.stores import FileStore
+from tests.training.test_stores import GRID, a_task, slowly
+from caveat.training import FileStore, grid_search
 slowly(pytest.MonkeyPatch(), seconds=60.0)
-search([a_task()], GRID, SETTINGS, store=FileStore({path!r}))
+grid_search([a_task()], GRID, store=FileStore({path!r}))
 """
 
 
@@ -160,6 +164,6 @@ def test_killed_searches_go_on_where_they_were(path, monkeypatch):
         process.wait()
     assert len(FileStore(path)) == 2
     trained = slowly(monkeypatch)
-    resumed = search([a_task()], GRID, SETTINGS, store=FileStore(path))
+    resumed = grid_search([a_task()], GRID, store=FileStore(path))
     assert trained == [{GRID[2]}, {GRID[3]}]
-    assert resumed == search([a_task()], GRID, SETTINGS)
+    assert resumed == grid_search([a_task()], GRID)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from caveat import _validation as validation
 from caveat.data import reviews, storage, uci
 from caveat.data.images import FASHION_SET, MNIST_SET, NOTMNIST_SET
 from caveat.data.qspr import QSPR_SET
@@ -12,7 +13,6 @@ from caveat.data.storage import Dataset, Edition
 from caveat.data.text import MOVIE_SET, SST2_SET
 from caveat.data.uci_results import UCI_RESULTS
 from caveat.data.uci_sets import UCI_SETS
-from caveat.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,7 @@ def _datasets() -> Iterator[Dataset]:
 
 def _named(name: str) -> Dataset:
     datasets = {dataset.name: dataset for dataset in _datasets()}
-    if name not in datasets:
-        raise ParameterError(
-            f"name must be one of {', '.join(datasets)}. Got {name!r}."
-        )
-    return datasets[name]
+    return datasets[validation.one_of("name", name, datasets)]
 
 
 def _info(dataset: Dataset) -> DatasetInfo:

@@ -214,7 +214,7 @@ def read_idx(path: Path) -> Bytes:
     content = storage.read_bytes(path)
     with storage.reading(path):
         if content[:3] != b"\x00\x00\x08":  # 8: unsigned bytes
-            raise ValueError("it is not an idx file of bytes")
+            raise storage.damaged(path, "it is not an idx file of bytes")
         start = 4 + 4 * content[3]
         shape = np.frombuffer(content[4:start], dtype=">u4")
         return np.frombuffer(content[start:], np.uint8).reshape(shape).copy()

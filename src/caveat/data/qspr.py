@@ -85,7 +85,7 @@ def _read(
     rows = read_rows(path, [*_FEATURES, _TARGET], delimiter=delimiter)
     with storage.reading(path):
         if len(rows) != 19:
-            raise ValueError(f"it should have 19 rows, and has {len(rows)}")
+            raise storage.damaged(path, f"it should have 19 rows, and has {len(rows)}")
         X = np.column_stack([numbers(rows, name) for name in _FEATURES])
         names = tuple(next(iter(row.values())) for row in rows)
         return X, numbers(rows, _TARGET), names

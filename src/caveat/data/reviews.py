@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from caveat import _validation as validation
 from caveat.data import storage
 from caveat.data.storage import DataFile, Dataset, Edition
-from caveat.errors import ParameterError
 
 CATEGORIES = ("books", "dvd", "electronics", "kitchen")
 VERSIONS = ("full", "top5000", "unlabelled")
@@ -101,8 +101,8 @@ def load_reviews(category: str, version: str = "full") -> ReviewData:
     >>> books.train.X.shape, books.vocabulary[-1]  # doctest: +SKIP
     ((2000, 195887), '~$20.00_a')
     """
-    _one_of("category", category, CATEGORIES)
-    _one_of("version", version, VERSIONS)
+    validation.one_of("category", category, CATEGORIES)
+    validation.one_of("version", version, VERSIONS)
     edition = storage.choose(dataset(version, (category,)))
     paths = [storage.obtain(file) for file in edition.files]
     if edition.files == (_ARCHIVE,):
@@ -148,13 +148,6 @@ def _editions(version: str, categories: tuple[str, ...]) -> Iterator[Edition]:
     yield Edition(source, (_ARCHIVE,))
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ParameterError(
-            f"{name} must be one of {', '.join(allowed)}. Got {value!r}."
-        )
-
-
 def _read_parts(paths: list[Path]) -> tuple[Reviews, Reviews]:
     if len(paths) == 1:
         return _read_npz(paths[0], "train_"), _read_npz(paths[0], "test_")
@@ -168,7 +161,7 @@ def _read_npz(path: Path, prefix: str) -> Reviews:
         data, indices, indptr, shape, y = (arrays[prefix + key] for key in keys)
         counts = csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()))
         counts.check_format(full_check=True)
-        return Reviews(counts, _labels(y, counts.shape[0]))
+        return Reviews(counts, _labels(path, y, counts.shape[0]))
 
 
 def _read_svmlight(path: Path) -> Reviews:
@@ -178,12 +171,14 @@ def _read_svmlight(path: Path) -> Reviews:
         counts, y = load_svmlight_file(
             str(path), n_features=5000, dtype=np.int16, zero_based=True
         )
-        return Reviews(counts, _labels(y, counts.shape[0]))
+        return Reviews(counts, _labels(path, y, counts.shape[0]))
 
 
-def _labels(y: NDArray[Any], n_reviews: int) -> NDArray[np.int64]:
+def _labels(path: Path, y: NDArray[Any], n_reviews: int) -> NDArray[np.int64]:
     if y.shape != (n_reviews,) or not np.isin(y, (-1, 1)).all():
-        raise ValueError("it should have a label, +1 or -1, for every review")
+        raise storage.damaged(
+            path, "it should have a label, +1 or -1, for every review"
+        )
     return y.astype(np.int64)
 
 
@@ -191,8 +186,9 @@ def _read_vocabulary(path: Path, reviews: Reviews) -> tuple[str, ...]:
     with storage.reading(path):
         words = tuple(storage.read_bytes(path).decode().removesuffix("\n").split("\n"))
         if len(words) != reviews.X.shape[1]:
-            raise ValueError(
-                f"it should name {reviews.X.shape[1]} columns, and names {len(words)}"
+            raise storage.damaged(
+                path,
+                f"it should name {reviews.X.shape[1]} columns, and names {len(words)}",
             )
         return words
 
@@ -217,7 +213,7 @@ def _member(archive: tarfile.TarFile, ending: str) -> bytes:
         stream = archive.extractfile(member) if member.isfile() else None
         if stream is not None and member.name.endswith(f"/{ending}"):
             return stream.read()
-    raise KeyError(f"it holds no {ending}")
+    raise storage.damaged(Path(str(archive.name)), f"it holds no {ending}")
 
 
 def _parse_line(line: bytes) -> tuple[dict[str, int], int]:

@@ -73,10 +73,10 @@ class CO2Transform:
     """
 
     index_mean: float
-    index_sd: float
+    index_std: float
     slope: float
     intercept: float
-    residual_sd: float
+    residual_std: float
 
     @classmethod
     def fit(cls, ppm: Array) -> Self:
@@ -91,12 +91,12 @@ class CO2Transform:
 
     def apply(self, index: Array, ppm: Array) -> tuple[Array, Array]:
         """The x and y of months counted from the first of the series."""
-        x = (index - self.index_mean) / self.index_sd
-        return x, (ppm - self._line(index)) / self.residual_sd
+        x = (index - self.index_mean) / self.index_std
+        return x, (ppm - self._line(index)) / self.residual_std
 
     def to_ppm(self, x: Array, y: Array) -> Array:
         """The ppm that stand behind points of the paper's plot."""
-        return y * self.residual_sd + self._line(x * self.index_sd + self.index_mean)
+        return y * self.residual_std + self._line(x * self.index_std + self.index_mean)
 
     def _line(self, index: Array) -> Array:
         return self.slope * index + self.intercept
@@ -147,7 +147,7 @@ class CO2Data:
     licence: str
 
 
-class Gap(NamedTuple):
+class SolarGap(NamedTuple):
     """A run of points that are left out: numbers and x of its first and last."""
 
     first: int
@@ -176,14 +176,14 @@ class SolarData:
     ----------
     train, test : SolarPoints
         275 and 100 of 375 equally spaced points.
-    gaps : tuple of Gap
+    gaps : tuple of SolarGap
         The five runs of test points.
     source, licence : str
     """
 
     train: SolarPoints
     test: SolarPoints
-    gaps: tuple[Gap, ...]
+    gaps: tuple[SolarGap, ...]
     source: str
     licence: str
 
@@ -311,10 +311,10 @@ def _read_hdf5(path: Path) -> tuple[Array, Array]:
         return x, y
 
 
-def _gaps(test: SolarPoints) -> tuple[Gap, ...]:
+def _gaps(test: SolarPoints) -> tuple[SolarGap, ...]:
     breaks = np.flatnonzero(np.diff(test.index) != 1) + 1
     edges = [0, *breaks.tolist(), len(test)]
     index, x = test.index.tolist(), test.x.tolist()
     return tuple(
-        Gap(index[a], index[b - 1], x[a], x[b - 1]) for a, b in pairwise(edges)
+        SolarGap(index[a], index[b - 1], x[a], x[b - 1]) for a, b in pairwise(edges)
     )

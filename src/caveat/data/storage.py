@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import pooch
-
+from caveat._optional import require
 from caveat._progress import ProgressBar
 from caveat.errors import DataError
 
@@ -79,7 +79,7 @@ class Dataset:
 def cache_folder() -> Path:
     """The folder that downloads go to."""
     named = os.environ.get("CAVEAT_CACHE")
-    return Path(named).expanduser() if named else Path(pooch.os_cache("caveat"))
+    return Path(named).expanduser() if named else Path(_pooch().os_cache("caveat"))
 
 
 def folders() -> tuple[Path, ...]:
@@ -131,7 +131,7 @@ def obtain(file: DataFile, *, progress: bool | None = None) -> Path:
     found = find(file.path)
     if found is None:
         return _download(file, progress)
-    if file.checksum and not pooch.hashes.hash_matches(str(found), file.checksum):
+    if file.checksum and not _pooch().hashes.hash_matches(str(found), file.checksum):
         raise damaged(found, f"its checksum is not {file.checksum}")
     return found
 
@@ -200,7 +200,7 @@ def _download(file: DataFile, progress: bool | None) -> Path:
 def _retrieve(file: DataFile, address: str, progress: bool | None) -> Path:
     target = cache_folder() / file.path
     with _quiet_pooch(), _Meter(target.name, progress) as meter:
-        pooch.retrieve(
+        _pooch().retrieve(
             address,
             known_hash=file.checksum,
             fname=target.name,
@@ -236,9 +236,13 @@ def _not_on_the_net(dataset: Dataset) -> DataError:
     return DataError(f"{dataset.name}{others}: {_absent(missing[0], [])}")
 
 
+def _pooch() -> Any:
+    return require("pooch", extra="data")
+
+
 @contextmanager
 def _quiet_pooch() -> Iterator[None]:
-    logger = pooch.get_logger()
+    logger = _pooch().get_logger()
     before = logger.level
     logger.setLevel(logging.WARNING)
     try:

@@ -34,9 +34,10 @@ def read_rows(path: Path, columns: Sequence[str], *, delimiter: str = ",") -> Ro
         rows = list(csv.DictReader(io.StringIO(text), delimiter=delimiter))
         missing = set(columns) - set(rows[0] if rows else ())
         if missing or any(None in row or None in row.values() for row in rows):
-            raise ValueError(
+            raise storage.damaged(
+                path,
                 f"every row needs the columns {', '.join(columns)}"
-                + (f"; there is no {', '.join(sorted(missing))}" if missing else "")
+                + (f"; there is no {', '.join(sorted(missing))}" if missing else ""),
             )
         return rows
 

@@ -140,7 +140,9 @@ def load_movie_ratings() -> MovieRatings:
         read = _movie_table if edition is _MOVIE_TABLE else _movie_archive
         rows = list(read(path))
         if len(rows) != _N_MOVIES:
-            raise ValueError(f"it should hold {_N_MOVIES} reviews, not {len(rows)}")
+            raise storage.damaged(
+                path, f"it should hold {_N_MOVIES} reviews, not {len(rows)}"
+            )
         author, number, rating, label3, label4, text = zip(*rows, strict=True)
         return MovieRatings(
             text, np.array(rating, np.float64), author, np.array(number, np.int64),
@@ -174,7 +176,9 @@ def _sentences(path: Path, size: int) -> Sentences:
     lines = _lines(storage.read_bytes(path))
     with storage.reading(path):
         if len(lines) != size:
-            raise ValueError(f"it should hold {size} sentences, not {len(lines)}")
+            raise storage.damaged(
+                path, f"it should hold {size} sentences, not {len(lines)}"
+            )
         text, _, label = zip(*(line.rpartition("\t") for line in lines), strict=True)
         return Sentences(text, np.array([int(one) for one in label], np.int64))
 
@@ -203,7 +207,7 @@ def _movie_archive(path: Path) -> Iterator[tuple[str, ...]]:
 def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> list[str]:
     stream = archive.extractfile(member)
     if stream is None:
-        raise KeyError(member.name)
+        raise storage.damaged(Path(str(archive.name)), f"{member.name} is not a file")
     return _lines(stream.read())
 
 

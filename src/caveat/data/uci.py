@@ -15,10 +15,10 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from caveat import _validation as validation
 from caveat.data import storage
 from caveat.data.storage import DataFile, Dataset, Edition
 from caveat.data.uci_sets import UCI_SETS, UCISet
-from caveat.errors import ParameterError
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -126,10 +126,10 @@ def load_uci(name: str) -> RegressionData:
 def uci_set(name: str) -> UCISet:
     """The facts about the set of this short or long name."""
     for spec in UCI_SETS:
-        if name in (spec.name, spec.folder):
+        if name == spec.folder:
             return spec
-    known = ", ".join(spec.name for spec in UCI_SETS)
-    raise ParameterError(f"name must be one of {known}. Got {name!r}.")
+    sets = {spec.name: spec for spec in UCI_SETS}
+    return sets[validation.one_of("name", name, sets)]
 
 
 def dataset(spec: UCISet) -> Dataset:

@@ -11,20 +11,20 @@ from caveat.decisions.cascade import (
     Stage,
     StageReport,
 )
-from caveat.decisions.conformal import (
-    ConformalIntervals,
-    ConformalSets,
-    Guarantee,
-    conformal,
-)
+from caveat.decisions.conformal import ConformalIntervals, ConformalSets, conformal
 from caveat.decisions.conformal_intervals import (
     IntervalScore,
     QuantileResidual,
     ScaledResidual,
 )
+from caveat.decisions.conformal_predictives import (
+    ConformalIntervalPredictive,
+    ConformalSetPredictive,
+)
 from caveat.decisions.conformal_sets import AdaptiveSets, LeastAmbiguous, SetScore
 from caveat.decisions.defer import Deferral, DeferralPolicy, defer
 from caveat.decisions.defer_targets import Costs, Coverage, DeferralTarget, ErrorRate
+from caveat.decisions.guarantees import CalibrationScores, Guarantee
 from caveat.decisions.scores import score_of
 from caveat.decisions.thompson import (
     FunctionSampler,
@@ -46,6 +46,9 @@ __all__ = [
     "conformal",
     "ConformalIntervals",
     "ConformalSets",
+    "ConformalIntervalPredictive",
+    "ConformalSetPredictive",
+    "CalibrationScores",
     "Guarantee",
     "IntervalScore",
     "ScaledResidual",

@@ -10,98 +10,25 @@ all but a few of them. Nothing is assumed but that rows are drawn alike.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self, final, overload
+from typing import Any, final, overload
 
-import numpy as np
-from scipy.stats import beta
+import torch
 
-from caveat import _validation as validation
 from caveat.decisions.conformal_intervals import IntervalScore, ScaledResidual
-from caveat.decisions.conformal_sets import LeastAmbiguous, SetScore
-from caveat.decisions.ranks import covering_rank, least_rows
-from caveat.errors import InputTypeError, ParameterError
-from caveat.evaluation.estimates import Array
-from caveat.evaluation.targets import (
-    Regression,
-    observed_labels,
-    one_output,
-    regression_of,
+from caveat.decisions.conformal_predictives import (
+    ConformalIntervalPredictive,
+    ConformalSetPredictive,
 )
-from caveat.predictive import CategoricalPredictive, Predictive
-
-
-@final
-@dataclass(frozen=True)
-class Guarantee:
-    """The limit of a score that new rows keep with a given probability.
-
-    Attributes
-    ----------
-    level : float
-        Probability that was asked for.
-    limit : float
-        The score of the calibration row of rank ``rank`` (ledger E113).
-    rank, n_rows : int
-        Its rank among the calibration rows, and their number.
-    """
-
-    level: float
-    limit: float
-    rank: int
-    n_rows: int
-
-    @classmethod
-    def of(cls, scores: Array, level: float) -> Self:
-        """From the scores of calibration rows, higher being worse.
-
-        Parameters
-        ----------
-        scores : array, shape (rows,)
-            Without NaN.
-        level : float
-            Strictly between 0 and 1.
-
-        Returns
-        -------
-        Guarantee
-        """
-        level, n_rows = validation.unit_interval("level", level), len(scores)
-        rank = covering_rank(n_rows, level)
-        if rank > n_rows:
-            raise ParameterError(
-                f"A level of {level} needs at least {least_rows(level)} calibration "
-                f"rows. Got {n_rows}; bring more, or ask for a lower level."
-            )
-        return cls(level, float(np.sort(scores)[rank - 1]), rank, n_rows)
-
-    def coverage_range(self, confidence: float = 0.9) -> tuple[float, float]:
-        """Between which bounds the coverage of this one calibration set lies.
-
-        Parameters
-        ----------
-        confidence : float, default 0.9
-            Probability of the range, over calibration sets.
-
-        Returns
-        -------
-        low, high : float
-            If scores do not tie, the coverage has the law Beta(k, n + 1 - k); ties
-            raise it.
-        """
-        tail = 0.5 * (1.0 - validation.unit_interval("confidence", confidence))
-        law = beta(self.rank, self.n_rows + 1 - self.rank)
-        return float(law.ppf(tail)), float(law.ppf(1.0 - tail))
-
-    @property
-    def promise(self) -> str:
-        """What is promised about new rows, in words."""
-        low, high = self.coverage_range()
-        return (
-            f"A new row is covered with probability {self.level:.1%} or more, averaged "
-            f"over sets of {self.n_rows} calibration rows drawn as it is; for one such "
-            f"set the probability is mostly {low:.1%} to {high:.1%}. It is an average "
-            f"over rows, not a promise about each."
-        )
+from caveat.decisions.conformal_sets import LeastAmbiguous, SetScore
+from caveat.decisions.guarantees import CalibrationScores, Guarantee
+from caveat.errors import InputTypeError
+from caveat.evaluation.estimates import Array
+from caveat.evaluation.targets import observed_labels, one_output, regression_of
+from caveat.predictive import (
+    ClassificationPredictive,
+    Predictive,
+    RegressionPredictive,
+)
 
 
 @final
@@ -117,6 +44,8 @@ class ConformalIntervals:
         How badly a row can do.
     guarantee : Guarantee
         How badly a new row may do, and what is promised.
+    calibration : CalibrationScores
+        How badly the calibration rows did.
 
     Examples
     --------
@@ -128,22 +57,25 @@ class ConformalIntervals:
     >>> intervals = conformal(held_out, y, level=0.8)
     >>> intervals.interval(held_out[:1])  # the 8th of 9 residuals
     (array([-0.8]), array([0.8]))
+    >>> intervals.apply(held_out[:1]).interval(0.5)  # or any other level
+    (tensor([-0.5000], dtype=torch.float64), tensor([0.5000], dtype=torch.float64))
     """
 
     score: IntervalScore
     guarantee: Guarantee
+    calibration: CalibrationScores
 
     @property
     def promise(self) -> str:
         """What is promised about new rows, in words."""
         return self.guarantee.promise
 
-    def interval(self, predictive: Regression) -> tuple[Array, Array]:
+    def interval(self, predictive: RegressionPredictive) -> tuple[Array, Array]:
         """The interval of each row.
 
         Parameters
         ----------
-        predictive : GaussianPredictive or a Student-t one
+        predictive : RegressionPredictive
             Of new rows, one output each.
 
         Returns
@@ -151,6 +83,23 @@ class ConformalIntervals:
         lower, upper : array of float64, shape (rows,)
         """
         return self.score.interval(predictive, self.guarantee.limit)
+
+    def apply(self, predictive: RegressionPredictive) -> ConformalIntervalPredictive:
+        """New rows with conformal intervals of any level, and all else as it was.
+
+        Parameters
+        ----------
+        predictive : RegressionPredictive
+            Of new rows, one output each.
+
+        Returns
+        -------
+        ConformalIntervalPredictive
+        """
+        regression_of(predictive)
+        return ConformalIntervalPredictive(
+            predictive.n_draws, predictive, self.score, self.calibration
+        )
 
 
 @final
@@ -170,6 +119,7 @@ class ConformalSets:
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import CategoricalPredictive
     >>> logits = torch.tensor([[[0.6, 0.3, 0.1]] * 9]).log()  # one draw, nine rows
     >>> held_out = CategoricalPredictive.from_logits(logits)
     >>> sets = conformal(held_out, [0, 0, 0, 0, 0, 0, 1, 1, 2], level=0.8)
@@ -185,12 +135,12 @@ class ConformalSets:
         """What is promised about new rows, in words."""
         return self.guarantee.promise
 
-    def sets(self, predictive: CategoricalPredictive) -> Any:
+    def sets(self, predictive: ClassificationPredictive) -> Any:
         """The plausible classes of each row.
 
         Parameters
         ----------
-        predictive : CategoricalPredictive
+        predictive : ClassificationPredictive
             Of new rows, one label each.
 
         Returns
@@ -200,10 +150,26 @@ class ConformalSets:
         """
         return self.score.sets(predictive, self.guarantee.limit)
 
+    def apply(self, predictive: ClassificationPredictive) -> ConformalSetPredictive:
+        """New rows with conformal sets, and all else as it was.
+
+        Parameters
+        ----------
+        predictive : ClassificationPredictive
+            Of new rows, one label each.
+
+        Returns
+        -------
+        ConformalSetPredictive
+        """
+        sets = torch.from_numpy(self.sets(predictive)).to(predictive.probs.device)
+        level = self.guarantee.level
+        return ConformalSetPredictive(predictive.n_draws, predictive, sets, level)
+
 
 @overload
 def conformal(
-    predictive: CategoricalPredictive,
+    predictive: ClassificationPredictive,
     y: Any,
     *,
     level: float = ...,
@@ -211,7 +177,7 @@ def conformal(
 ) -> ConformalSets: ...
 @overload
 def conformal(
-    predictive: Regression,
+    predictive: RegressionPredictive,
     y: Any,
     *,
     level: float = ...,
@@ -238,9 +204,10 @@ def conformal(
     Returns
     -------
     ConformalIntervals or ConformalSets
-        Whose ``interval`` or ``sets`` serve new rows.
+        Whose ``interval`` or ``sets`` serve new rows, and whose ``apply`` makes
+        predictives of them.
     """
-    if isinstance(predictive, CategoricalPredictive):
+    if isinstance(predictive, ClassificationPredictive):
         score = LeastAmbiguous() if score is None else _kind(score, SetScore)
         labels = observed_labels(predictive, y)
         found = score.calibration_scores(predictive, labels)
@@ -249,7 +216,8 @@ def conformal(
     regression = regression_of(predictive)
     values = one_output(regression, y).double().numpy(force=True)
     found = score.calibration_scores(regression, values)
-    return ConformalIntervals(score, Guarantee.of(found, level))
+    calibration = CalibrationScores.of(found)
+    return ConformalIntervals(score, calibration.guarantee(level), calibration)
 
 
 def _kind(score: Any, kind: type[Any]) -> Any:

@@ -16,19 +16,19 @@ from torch import Tensor
 from caveat import _validation as validation
 from caveat.errors import ParameterError, ShapeError
 from caveat.evaluation.estimates import Array
-from caveat.evaluation.targets import Regression
+from caveat.predictive import RegressionPredictive
 
 
 class IntervalScore(ABC):
     """A number that says how badly a predictive did on an observation."""
 
     @abstractmethod
-    def calibration_scores(self, predictive: Regression, y: Array) -> Array:
+    def calibration_scores(self, predictive: RegressionPredictive, y: Array) -> Array:
         """How badly each row did.
 
         Parameters
         ----------
-        predictive : GaussianPredictive or a Student-t one
+        predictive : RegressionPredictive
             One output per row.
         y : array, shape (rows,)
             What was observed.
@@ -40,12 +40,14 @@ class IntervalScore(ABC):
         """
 
     @abstractmethod
-    def interval(self, predictive: Regression, limit: float) -> tuple[Array, Array]:
+    def interval(
+        self, predictive: RegressionPredictive, limit: float
+    ) -> tuple[Array, Array]:
         """All observations whose score would be at most ``limit``.
 
         Parameters
         ----------
-        predictive : GaussianPredictive or a Student-t one
+        predictive : RegressionPredictive
             One output per row.
         limit : float
             Of the score.
@@ -53,6 +55,22 @@ class IntervalScore(ABC):
         Returns
         -------
         lower, upper : array, shape (rows,)
+        """
+
+    @abstractmethod
+    def in_units(self, scores: Array, factor: float) -> Array:
+        """The scores there would be if y and its predictive were ``factor`` times it.
+
+        Parameters
+        ----------
+        scores : array
+            Of calibration rows.
+        factor : float
+            Above 0.
+
+        Returns
+        -------
+        array, of the same shape
         """
 
 
@@ -65,14 +83,19 @@ class ScaledResidual(IntervalScore):
     times one factor for all rows. The draws are not needed.
     """
 
-    def calibration_scores(self, predictive: Regression, y: Array) -> Array:
+    def calibration_scores(self, predictive: RegressionPredictive, y: Array) -> Array:
         mean, std = _mean_and_std(predictive)
         # E117: s = |y - mean| / std;  interval: mean ± limit std
         return np.abs(y - mean) / std
 
-    def interval(self, predictive: Regression, limit: float) -> tuple[Array, Array]:
+    def interval(
+        self, predictive: RegressionPredictive, limit: float
+    ) -> tuple[Array, Array]:
         mean, std = _mean_and_std(predictive)
         return mean - limit * std, mean + limit * std
+
+    def in_units(self, scores: Array, factor: float) -> Array:
+        return scores
 
 
 @final
@@ -81,7 +104,7 @@ class QuantileResidual(IntervalScore):
     """Distance outside the predictive's own interval [Romano2019]_ (ledger E118).
 
     Both ends of every interval move by the same distance, so that skewed predictives
-    keep their shape. A Gaussian predictive needs its draws.
+    keep their shape. A predictive of draws needs its draws.
 
     Attributes
     ----------
@@ -94,18 +117,23 @@ class QuantileResidual(IntervalScore):
     def __post_init__(self) -> None:
         validation.unit_interval("level", self.level)
 
-    def calibration_scores(self, predictive: Regression, y: Array) -> Array:
+    def calibration_scores(self, predictive: RegressionPredictive, y: Array) -> Array:
         lower, upper = map(_column, predictive.interval(self.level))
         # E118: s = max(lower - y, y - upper);  interval: lower - limit, upper + limit
         return np.maximum(lower - y, y - upper)
 
-    def interval(self, predictive: Regression, limit: float) -> tuple[Array, Array]:
+    def interval(
+        self, predictive: RegressionPredictive, limit: float
+    ) -> tuple[Array, Array]:
         lower, upper = map(_column, predictive.interval(self.level))
         middle = 0.5 * (lower + upper)  # a negative limit must not cross it
         return np.minimum(lower - limit, middle), np.maximum(upper + limit, middle)
 
+    def in_units(self, scores: Array, factor: float) -> Array:
+        return factor * scores
 
-def _mean_and_std(predictive: Regression) -> tuple[Array, Array]:
+
+def _mean_and_std(predictive: RegressionPredictive) -> tuple[Array, Array]:
     mean, std = _column(predictive.mean), _column(predictive.std)
     if not bool((np.isfinite(mean) & np.isfinite(std) & (std > 0.0)).all()):
         raise ParameterError(

@@ -16,20 +16,20 @@ from torch import Tensor
 from caveat._random import random_uniform, stream_key
 from caveat.errors import InputTypeError, ShapeError
 from caveat.evaluation.estimates import Array
-from caveat.predictive import CategoricalPredictive
+from caveat.predictive import ClassificationPredictive
 
 
 class SetScore(ABC):
     """A number that says how implausible each class of a row is."""
 
     def calibration_scores(
-        self, predictive: CategoricalPredictive, labels: Tensor
+        self, predictive: ClassificationPredictive, labels: Tensor
     ) -> Array:
         """How implausible the observed class of each row was.
 
         Parameters
         ----------
-        predictive : CategoricalPredictive
+        predictive : ClassificationPredictive
             One label per row.
         labels : Tensor of int64, shape (rows,)
             The observed classes.
@@ -42,12 +42,12 @@ class SetScore(ABC):
         scores = self._scores(_probs(predictive), "calibration")
         return scores[np.arange(len(scores)), labels.numpy(force=True)]
 
-    def sets(self, predictive: CategoricalPredictive, limit: float) -> Any:
+    def sets(self, predictive: ClassificationPredictive, limit: float) -> Any:
         """All classes whose score is at most ``limit``.
 
         Parameters
         ----------
-        predictive : CategoricalPredictive
+        predictive : ClassificationPredictive
             One label per row.
         limit : float
             Of the score.
@@ -99,12 +99,12 @@ class AdaptiveSets(SetScore):
         if self.seed is not None and not isinstance(self.seed, int):
             raise InputTypeError(f"seed must be an int or None. Got {self.seed!r}.")
 
-    def sets(self, predictive: CategoricalPredictive, limit: float) -> Any:
+    def sets(self, predictive: ClassificationPredictive, limit: float) -> Any:
         """All classes whose score is at most ``limit``.
 
         Parameters
         ----------
-        predictive : CategoricalPredictive
+        predictive : ClassificationPredictive
             One label per row.
         limit : float
             Of the score.
@@ -137,7 +137,7 @@ class AdaptiveSets(SetScore):
         return random_uniform(key, range(1), (n_rows, 1))[0].double().numpy()
 
 
-def _probs(predictive: CategoricalPredictive) -> Array:
+def _probs(predictive: ClassificationPredictive) -> Array:
     if predictive.probs.ndim != 2:
         raise ShapeError(
             f"The predictive must have one label per row, probabilities of shape "

@@ -3,13 +3,12 @@
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from caveat.decisions.defer_targets import NOBODY, Choice, DeferralTarget
+from caveat.decisions.defer_targets import NOBODY, DeferralTarget, ThresholdChoice
 from caveat.errors import CaveatWarning, InputTypeError
 from caveat.evaluation.estimates import Array, Estimate
 from caveat.evaluation.losses import losses_of
@@ -20,8 +19,12 @@ from caveat.evaluation.scores import (
     scores_of_rows,
 )
 from caveat.evaluation.selective import RiskCoverage
-from caveat.evaluation.selective_displays import RiskCoverageDisplay
 from caveat.predictive import Predictive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from caveat.evaluation.selective_displays import RiskCoverageDisplay
 
 
 @final
@@ -94,7 +97,7 @@ class DeferralPolicy:
         By which rows are ranked.
     target : DeferralTarget
         What was asked for.
-    choice : Choice
+    choice : ThresholdChoice
         The threshold, whether the target is met, and the promise.
     curve : RiskCoverage
         Of the calibration rows.
@@ -102,7 +105,7 @@ class DeferralPolicy:
 
     score: Score
     target: DeferralTarget
-    choice: Choice
+    choice: ThresholdChoice
     curve: RiskCoverage
 
     @property
@@ -164,7 +167,7 @@ class DeferralPolicy:
         """
         return Deferral(scores_of_rows(scores), self.threshold, self._score_name)
 
-    def plot(self, ax: Axes | None = None, **style: Any) -> RiskCoverageDisplay:
+    def plot(self, ax: "Axes | None" = None, **style: Any) -> "RiskCoverageDisplay":
         """Draw the risk-coverage curve, with a mark where the policy stands.
 
         Parameters
@@ -179,6 +182,8 @@ class DeferralPolicy:
         RiskCoverageDisplay
             Drawn.
         """
+        from caveat.evaluation.selective_displays import RiskCoverageDisplay
+
         display = RiskCoverageDisplay(self.curve).plot(ax, **style)
         if self.coverage > 0.0:
             display.ax_.plot(

@@ -24,7 +24,7 @@ from caveat.evaluation.selective import RiskCoverage
 NOBODY, EVERYBODY = -math.inf, math.inf  # thresholds that accept no row, and all
 
 
-class Choice(NamedTuple):
+class ThresholdChoice(NamedTuple):
     """A threshold, whether it meets the target, and what it promises in words."""
 
     threshold: float
@@ -36,7 +36,7 @@ class DeferralTarget(ABC):
     """Chooses the threshold on a score from rows whose outcome is known."""
 
     @abstractmethod
-    def choose(self, curve: RiskCoverage) -> Choice:
+    def choose(self, curve: RiskCoverage) -> ThresholdChoice:
         """The threshold for the scores and losses of calibration rows.
 
         Parameters
@@ -46,7 +46,7 @@ class DeferralTarget(ABC):
 
         Returns
         -------
-        Choice
+        ThresholdChoice
             Rows with a score of at most its threshold are accepted.
         """
 
@@ -74,7 +74,7 @@ class Coverage(DeferralTarget):
         if validation.positive("share", self.share) > 1.0:
             raise ParameterError(f"share must lie in (0, 1]. Got {self.share}.")
 
-    def choose(self, curve: RiskCoverage) -> Choice:
+    def choose(self, curve: RiskCoverage) -> ThresholdChoice:
         n_rows = len(curve.scores)
         rank = covering_rank(n_rows, self.share)
         if rank > n_rows:
@@ -83,13 +83,13 @@ class Coverage(DeferralTarget):
             threshold = float(np.sort(curve.scores)[rank - 1])
         usable = int((curve.scores < math.inf).sum())
         if usable < min(rank, n_rows):
-            return Choice(
+            return ThresholdChoice(
                 threshold,
                 False,
                 f"Not met: a coverage of {self.share:.1%} asks for {rank} of {n_rows} "
                 f"calibration rows, and only {usable} have a finite score.",
             )
-        return Choice(
+        return ThresholdChoice(
             threshold,
             True,
             f"A new row is accepted with probability {self.share:.1%} or more, "
@@ -140,17 +140,18 @@ class ErrorRate(DeferralTarget):
         """Accepted rows that are needed, if there is no error among them."""
         return math.ceil(math.log(self._risk_each) / math.log1p(-self.rate))
 
-    def choose(self, curve: RiskCoverage) -> Choice:
+    def choose(self, curve: RiskCoverage) -> ThresholdChoice:
         errors = _zero_or_one(curve.losses)
         usable = int((curve.scores < math.inf).sum())
         if usable < self.least_rows:
-            return Choice(NOBODY, False, self._too_few(usable))
+            return ThresholdChoice(NOBODY, False, self._too_few(usable))
         limits = self._limits(curve.scores, errors)
         kept = [limit for limit in limits if limit.upper <= self.rate]
         if not kept:
-            return Choice(NOBODY, False, self._not_met(min(limits, key=_upper)))
+            nearest = min(limits, key=_upper)
+            return ThresholdChoice(NOBODY, False, self._not_met(nearest))
         best = max(kept, key=lambda limit: limit.n_accepted)
-        return Choice(best.threshold, True, self._promise(best, len(errors)))
+        return ThresholdChoice(best.threshold, True, self._promise(best, len(errors)))
 
     @property
     def _risk_each(self) -> float:
@@ -226,7 +227,7 @@ class Costs(DeferralTarget):
         validation.positive("wrong", self.wrong)
         validation.positive("review", self.review)
 
-    def choose(self, curve: RiskCoverage) -> Choice:
+    def choose(self, curve: RiskCoverage) -> ThresholdChoice:
         n_rows = len(curve.scores)
         allowed = curve.thresholds < math.inf
         thresholds = np.array([NOBODY, *curve.thresholds[allowed]])
@@ -235,7 +236,8 @@ class Costs(DeferralTarget):
         # E115: cost(t) = (wrong sum_accepted loss_i + review n_deferred) / n
         cost = (self.wrong * lost + self.review * (n_rows - accepted)) / n_rows
         best = len(cost) - 1 - int(cost[::-1].argmin())  # of equals, accept more
-        return Choice(float(thresholds[best]), True, self._promise(curve, best, cost))
+        promise = self._promise(curve, best, cost)
+        return ThresholdChoice(float(thresholds[best]), True, promise)
 
     def _promise(self, curve: RiskCoverage, best: int, cost: Array) -> str:
         threshold = NOBODY if best == 0 else curve.thresholds[best - 1]

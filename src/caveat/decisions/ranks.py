@@ -19,7 +19,7 @@ def covering_rank(n_rows: int, level: float) -> int:
     Returns
     -------
     int
-        Above ``n_rows`` if they are too few to tell.
+        At least 1; above ``n_rows`` if they are too few to tell.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def covering_rank(n_rows: int, level: float) -> int:
     (90, 6)
     """
     # E113: k = ceil((n + 1) level), not disturbed by the rounding of 10 times 0.9
-    return math.ceil(round((n_rows + 1) * level, 9))
+    return max(math.ceil(round((n_rows + 1) * level, 9)), 1)
 
 
 def least_rows(level: float) -> int:

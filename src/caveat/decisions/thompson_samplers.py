@@ -57,15 +57,9 @@ class PosteriorSampler:
     def function(self, number: int) -> Callable[[Any], Array]:
         """Draw ``number``: rows (rows, features) to values (rows,)."""
         rng = numbered_generator(self._seed, check.draw_number(number))
-        drawn = self._posterior.sample(1, rng)
-        weights, design = drawn.weights[0], self._posterior.design
-        factor = design.noise.mean
-        level = float(drawn.intercept[0])
-        for sign, factors in ((1.0, np.ones_like(factor)), (-1.0, factor)):
-            shift = design.shift(factors)
-            level += 0.0 if shift is None else sign * float(shift @ weights)
-        effective = factor * weights
-        return lambda x: np.asarray(x, dtype=np.float64) @ effective + level
+        drawn = self._posterior.effective_sample(1, rng)
+        weights, level = drawn.weights[0], float(drawn.intercept[0])
+        return lambda x: np.asarray(x, dtype=np.float64) @ weights + level
 
 
 @final

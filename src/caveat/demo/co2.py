@@ -21,11 +21,12 @@ from torch import Tensor, nn
 from caveat.data import MonthlySeries, load_co2_monthly
 from caveat.demo.table import Report
 from caveat.demo.timing import timed
-from caveat.demo.training import fit, half_squared_error, own_randomness
+from caveat.demo.training import fit, half_squared_error, layer
 from caveat.evaluation import PredictiveDisplay
+from caveat.noise import weight_decay_groups
 from caveat.predictive import GaussianPredictive
 from caveat.sampling import MCDropout
-from caveat.theory import Loss, weight_decay_groups
+from caveat.theory import Loss
 
 N_TRAIN = 272  # months with data, to March 1981, as in the paper
 DROP_RATE = 0.1
@@ -35,7 +36,7 @@ RED, LINE = "#d62728", "#1f4fd8"
 
 
 @dataclass(frozen=True)
-class Effort:
+class CO2Effort:
     """How much work to put in."""
 
     width: int
@@ -44,12 +45,12 @@ class Effort:
     plain_passes: int
 
 
-FULL = Effort(width=1024, n_steps=800, n_draws=1000, plain_passes=20)
-QUICK = Effort(width=128, n_steps=150, n_draws=100, plain_passes=10)
+FULL = CO2Effort(width=1024, n_steps=800, n_draws=1000, plain_passes=20)
+QUICK = CO2Effort(width=128, n_steps=150, n_draws=100, plain_passes=10)
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class CO2Task:
     """The series without its straight line, standardised by its training part.
 
     Attributes
@@ -69,7 +70,7 @@ class Task:
     scale: float
 
     @classmethod
-    def of(cls, series: MonthlySeries) -> "Task":
+    def of(cls, series: MonthlySeries) -> "CO2Task":
         year, train = series.year - series.year[:N_TRAIN].mean(), slice(N_TRAIN)
         line = np.polynomial.Polynomial.fit(year[train], series.value[train], deg=1)
         trend = line(year)
@@ -85,9 +86,9 @@ class Task:
         return self.series.value - self.trend
 
 
-def run(folder: Path, effort: Effort, *, seed: int) -> Report:
+def run(folder: Path, effort: CO2Effort, *, seed: int) -> Report:
     """Train, extrapolate, score and draw."""
-    task = Task.of(load_co2_monthly())
+    task = CO2Task.of(load_co2_monthly())
     precision = choose_precision(task, effort, seed=seed)
     net = train(task, torch.arange(N_TRAIN), effort, precision=precision, seed=seed)
     mc = MCDropout(net, seed=seed)
@@ -113,7 +114,7 @@ def run(folder: Path, effort: Effort, *, seed: int) -> Report:
     )
 
 
-def choose_precision(task: Task, effort: Effort, *, seed: int) -> float:
+def choose_precision(task: CO2Task, effort: CO2Effort, *, seed: int) -> float:
     """tau by the density of a fifth of the training months, held out at random.
 
     One net serves all candidates: it is trained with the decay of tau = 1, and the
@@ -133,34 +134,45 @@ def choose_precision(task: Task, effort: Effort, *, seed: int) -> float:
 
 
 def train(
-    task: Task, rows: Tensor, effort: Effort, *, precision: float, seed: int
+    task: CO2Task, rows: Tensor, effort: CO2Effort, *, precision: float, seed: int
 ) -> nn.Sequential:
     """The dropout net, trained on some of the months."""
-    with own_randomness(seed):
-        net = make_net(effort.width)
-        groups = weight_decay_groups(
-            net,
-            precision=precision,
-            lengthscale=LENGTHSCALE,
-            n_train=len(rows),
-            loss=Loss.half_squared_error(),
-        )
-        data = (task.x[rows], task.y[rows])
-        fit(net, groups, half_squared_error, data, n_steps=effort.n_steps, what="CO2")
+    generator = torch.Generator().manual_seed(seed)
+    net = make_net(effort.width, generator)
+    groups = weight_decay_groups(
+        net,
+        precision=precision,
+        lengthscale=LENGTHSCALE,
+        n_train=len(rows),
+        loss=Loss.half_squared_error(),
+    )
+    data = (task.x[rows], task.y[rows])
+    fit(
+        net,
+        groups,
+        half_squared_error,
+        data,
+        generator=generator,
+        n_steps=effort.n_steps,
+        what="CO2",
+    )
     return net
 
 
-def make_net(width: int) -> nn.Sequential:
+def make_net(width: int, generator: torch.Generator) -> nn.Sequential:
     """Three hidden layers, dropout after each non-linearity and none on the input."""
     layers: list[nn.Module] = []
     for fan_in in (1, width, width):
-        linear = nn.Linear(fan_in, width)
-        nn.init.kaiming_uniform_(linear.weight, nonlinearity="relu")
+        linear = layer(nn.Linear, fan_in, width, generator=generator)
+        nn.init.kaiming_uniform_(
+            linear.weight, nonlinearity="relu", generator=generator
+        )
         layers += [linear, nn.ReLU(), nn.Dropout(DROP_RATE)]
-    return nn.Sequential(*layers, nn.Linear(width, 1))
+    last = layer(nn.Linear, width, 1, generator=generator)
+    return nn.Sequential(*layers, last).eval()
 
 
-def figure(task: Task, standard: Tensor, predictive: GaussianPredictive) -> Figure:
+def figure(task: CO2Task, standard: Tensor, predictive: GaussianPredictive) -> Figure:
     """Standard dropout, a line, beside MC dropout, a line with its uncertainty."""
     drawn = Figure(figsize=(10, 4.6), layout="constrained")
     left, right = drawn.subplots(1, 2, sharex=True, sharey=True)
@@ -185,7 +197,7 @@ def figure(task: Task, standard: Tensor, predictive: GaussianPredictive) -> Figu
     return drawn
 
 
-def _without_noise(ax: Axes, task: Task, predictive: GaussianPredictive) -> None:
+def _without_noise(ax: Axes, task: CO2Task, predictive: GaussianPredictive) -> None:
     """Two standard deviations of the draws alone: what grows away from the data."""
     mean, sd = predictive.mean[:, 0], predictive.epistemic_variance[:, 0].sqrt()
     lines = torch.stack([mean - 2 * sd, mean + 2 * sd], 1).numpy() * task.scale
@@ -193,7 +205,7 @@ def _without_noise(ax: Axes, task: Task, predictive: GaussianPredictive) -> None
     ax.plot(task.series.year, lines, ":", color=LINE, linewidth=1.2, label=label)
 
 
-def _observations(ax: Axes, task: Task) -> None:
+def _observations(ax: Axes, task: CO2Task) -> None:
     year, residual = task.series.year, task.residual
     split = float(year[N_TRAIN - 1 : N_TRAIN + 1].mean())
     thin: dict[str, Any] = {"color": RED, "linewidth": 0.9}
@@ -210,7 +222,7 @@ def _rmse(predicted: Tensor, observed: Tensor) -> float:
     return (predicted - observed).double().square().mean().sqrt().item()
 
 
-def _settings(task: Task, effort: Effort, precision: float) -> dict[str, object]:
+def _settings(task: CO2Task, effort: CO2Effort, precision: float) -> dict[str, object]:
     decay = LENGTHSCALE**2 / ((1 - DROP_RATE) * N_TRAIN * precision)
     return {
         "hidden layers": 3,

@@ -3,6 +3,10 @@
 A LeNet with dropout 0.5 before the last layer, on scikit-learn's digits, enlarged from
 8 × 8 pixels to 16 × 16 with a margin of 2. Unlike the paper's it has a ReLU after each
 convolution.
+
+Half of the images are for learning and a quarter, the validation images, for choosing:
+architecture and settings were chosen by those of seed 0, and the digit that is turned
+is one of them. The test images, the last quarter, are only scored.
 """
 
 from dataclasses import dataclass
@@ -21,11 +25,12 @@ from torch import Tensor, nn
 from caveat.data import DigitImages, load_digits_images
 from caveat.demo.table import Report
 from caveat.demo.timing import timed
-from caveat.demo.training import fit, own_randomness
+from caveat.demo.training import fit, layer
 from caveat.evaluation import SoftmaxScatterDisplay
+from caveat.noise import weight_decay_groups
 from caveat.predictive import CategoricalPredictive
 from caveat.sampling import MCDropout
-from caveat.theory import Loss, weight_decay_groups
+from caveat.theory import Loss
 
 DROP_RATE = 0.5
 LENGTHSCALE = 0.5  # a weight decay of the last layer near the paper's 5e-4
@@ -37,32 +42,41 @@ PLAIN_PASSES = 10
 
 
 @dataclass(frozen=True)
-class Effort:
+class DigitsEffort:
     """How much work to put in."""
 
     n_steps: int
 
 
-FULL = Effort(n_steps=500)
-QUICK = Effort(n_steps=100)
+FULL = DigitsEffort(n_steps=500)
+QUICK = DigitsEffort(n_steps=100)
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class DigitsTask:
     """Images (rows, 1, 20, 20) and labels (rows,), split at random."""
 
     train: tuple[Tensor, Tensor]
+    validation: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor]
 
     @classmethod
-    def of(cls, digits: DigitImages, *, seed: int) -> "Task":
+    def of(cls, digits: DigitImages, *, seed: int) -> "DigitsTask":
         images = torch.from_numpy(enlarge(digits.image))[:, None]
         labels = torch.from_numpy(digits.label)
-        rows = np.arange(len(digits))
-        train, test = train_test_split(
-            rows, test_size=0.25, stratify=digits.label, random_state=seed
-        )
-        return cls((images[train], labels[train]), (images[test], labels[test]))
+        rest, validation = _apart(np.arange(len(digits)), digits.label, seed)
+        train, test = _apart(rest, digits.label, seed)
+        return cls(*((images[own], labels[own]) for own in (train, validation, test)))
+
+
+def _apart(
+    rows: NDArray[np.int64], label: NDArray[np.int64], seed: int
+) -> list[NDArray[np.int64]]:
+    """All but 450 rows, and these, with each digit as often as in the whole."""
+    parts: list[NDArray[np.int64]] = train_test_split(
+        rows, test_size=450, stratify=label[rows], random_state=seed
+    )
+    return parts
 
 
 def enlarge(images: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -71,10 +85,10 @@ def enlarge(images: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.pad(larger, ((0, 0), (2, 2), (2, 2)))
 
 
-def typical(task: Task, digit: int) -> Tensor:
-    """The test image nearest to the mean training image of a digit."""
+def typical(task: DigitsTask, digit: int) -> Tensor:
+    """The validation image nearest to the mean training image of a digit."""
     mean = task.train[0][task.train[1] == digit].mean(0)
-    images = task.test[0][task.test[1] == digit]
+    images = task.validation[0][task.validation[1] == digit]
     return images[(images - mean).square().sum((1, 2, 3)).argmin()]
 
 
@@ -87,9 +101,9 @@ def rotations(image: Tensor) -> Tensor:
     return torch.from_numpy(np.stack(turned))[:, None]
 
 
-def run(folder: Path, effort: Effort, *, seed: int) -> Report:
-    """Train, score on the test images, turn one of them, and draw."""
-    task = Task.of(load_digits_images(), seed=seed)
+def run(folder: Path, effort: DigitsEffort, *, seed: int) -> Report:
+    """Train, score on the test images, turn another image, and draw."""
+    task = DigitsTask.of(load_digits_images(), seed=seed)
     net = train(task, effort, seed=seed)
     images, labels = task.test
     mc = MCDropout(net, seed=seed)
@@ -112,51 +126,56 @@ def run(folder: Path, effort: Effort, *, seed: int) -> Report:
             "steps": effort.n_steps,
             "drop rate": DROP_RATE,
             "length-scale": LENGTHSCALE,
+            "training images": len(task.train[1]),
+            "validation % wrong": _percent_wrong(
+                mc.classify(task.validation[0], n_draws=N_DRAWS).label,
+                task.validation[1],
+            ),
             "test images": len(labels),
         },
         figure=path,
     )
 
 
-def train(task: Task, effort: Effort, *, seed: int) -> nn.Sequential:
+def train(task: DigitsTask, effort: DigitsEffort, *, seed: int) -> nn.Sequential:
     """The LeNet, trained."""
-    with own_randomness(seed):
-        net = make_net()
-        groups = weight_decay_groups(
-            net,
-            precision=1.0,
-            lengthscale=LENGTHSCALE,
-            n_train=len(task.train[0]),
-            loss=Loss.negative_log_likelihood(),
-        )
-        loss = nn.CrossEntropyLoss()
-        fit(
-            net,
-            groups,
-            loss,
-            task.train,
-            n_steps=effort.n_steps,
-            learning_rate=LEARNING_RATE,
-            what="digits",
-        )
+    generator = torch.Generator().manual_seed(seed)
+    net = make_net(generator)
+    groups = weight_decay_groups(
+        net,
+        precision=1.0,
+        lengthscale=LENGTHSCALE,
+        n_train=len(task.train[0]),
+        loss=Loss.negative_log_likelihood(),
+    )
+    fit(
+        net,
+        groups,
+        nn.CrossEntropyLoss(),
+        task.train,
+        generator=generator,
+        n_steps=effort.n_steps,
+        learning_rate=LEARNING_RATE,
+        what="digits",
+    )
     return net
 
 
-def make_net() -> nn.Sequential:
+def make_net(generator: torch.Generator) -> nn.Sequential:
     """20 and 50 filters, 500 units, one dropout before the last layer."""
     return nn.Sequential(
-        nn.Conv2d(1, 20, 5),
+        layer(nn.Conv2d, 1, 20, 5, generator=generator),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.Conv2d(20, 50, 5),
+        layer(nn.Conv2d, 20, 50, 5, generator=generator),
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(200, 500),
+        layer(nn.Linear, 200, 500, generator=generator),
         nn.ReLU(),
         nn.Dropout(DROP_RATE),
-        nn.Linear(500, 10),
-    )
+        layer(nn.Linear, 500, 10, generator=generator),
+    ).eval()
 
 
 def top_classes(predictive: CategoricalPredictive) -> list[int]:

@@ -1,5 +1,6 @@
 """Both tasks, one after the other."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -50,8 +51,11 @@ def run(
 
 
 def _sentence(report: Report) -> str:
-    settings = ", ".join(
+    return f"{report.task}: {_settings_text(report.settings)}"
+
+
+def _settings_text(settings: Mapping[str, object]) -> str:
+    return ", ".join(
         f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in report.settings.items()
+        for name, value in settings.items()
     )
-    return f"{report.task}: {settings}"

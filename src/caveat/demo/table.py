@@ -59,8 +59,8 @@ def table(reports: Sequence[Report]) -> Table:
 
 _CAPTION = (
     "Log-likelihood: mean per test point, eq. 13 of the paper in units of y, or log "
-    "probability of the label. Plain loop: T passes with the dropout modules switched "
-    "on, timed on the passes in brackets and scaled to T."
+    "probability of the label. Plain loop: T passes with dropout on, timed on the "
+    "passes in brackets and scaled to T."
 )
 
 

@@ -1,23 +1,20 @@
-"""A small training loop."""
+"""A small training loop for chains, all of its randomness from one generator."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from caveat._progress import ProgressBar
+from caveat.theory.chains import in_order
 
+Layer = nn.Linear | nn.Conv2d
 Loss = Callable[[Tensor, Tensor], Tensor]
 
-
-@contextmanager
-def own_randomness(seed: int) -> Iterator[None]:
-    """Seeded torch randomness inside the block; outside it goes on as before."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
+_BATCH = 64
 
 
 def half_squared_error(predicted: Tensor, observed: Tensor) -> Tensor:
@@ -25,31 +22,51 @@ def half_squared_error(predicted: Tensor, observed: Tensor) -> Tensor:
     return 0.5 * (predicted - observed).square().sum(-1).mean()
 
 
+@torch.no_grad()
+def layer(kind: type[Layer], *sizes: int, generator: torch.Generator) -> Layer:
+    """A layer with torch's own first weights, but from a generator that is given."""
+    made = skip_init(kind, *sizes)
+    limit = 1 / math.sqrt(made.weight[0].numel())
+    made.weight.uniform_(-limit, limit, generator=generator)
+    made.bias.uniform_(-limit, limit, generator=generator)
+    return made
+
+
+def noisy_pass(model: nn.Sequential, x: Tensor, generator: torch.Generator) -> Tensor:
+    """A pass with dropout on, as in training mode, but no mode is changed."""
+    for module in in_order(model):
+        if isinstance(module, nn.Dropout):
+            kept = torch.empty_like(x).bernoulli_(1 - module.p, generator=generator)
+            x = x * kept.div_(1 - module.p)
+        else:
+            x = module(x)
+    return x
+
+
 def fit(
-    model: nn.Module,
+    model: nn.Sequential,
     groups: list[dict[str, Any]],
     loss: Loss,
     data: tuple[Tensor, Tensor],
     *,
+    generator: torch.Generator,
     n_steps: int,
     learning_rate: float = 1e-3,
-    batch_size: int = 64,
     what: str = "training",
 ) -> None:
-    """Train by Adam on random mini-batches, the learning rate falling to zero.
+    """Train by Adam on random batches of 64, the learning rate falling to zero.
 
-    Leaves the model in eval mode. Randomness is torch's own: see ``own_randomness``.
+    The model stays in the mode it is in; the generator orders the rows and drops units.
     """
     inputs, targets = data
     optimiser = torch.optim.Adam(groups, lr=learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_steps)
-    model.train()
     with ProgressBar(what, n_steps, None) as bar:
         for _ in range(n_steps):
-            rows = torch.randperm(len(inputs))[:batch_size]
+            rows = torch.randperm(len(inputs), generator=generator)[:_BATCH]
             optimiser.zero_grad()
-            loss(model(inputs[rows]), targets[rows]).backward()
+            outputs = noisy_pass(model, inputs[rows], generator)
+            loss(outputs, targets[rows]).backward()
             optimiser.step()
             schedule.step()
             bar.advance()
-    model.eval()

@@ -8,13 +8,20 @@ from caveat.estimators.linear import (
     DropoutPath,
     dropout_path,
 )
+from caveat.estimators.noise_head import NoiseHead
+from caveat.estimators.prior import Prior
 from caveat.estimators.regressor import DropoutRegressor
 from caveat.estimators.search_cv import DropoutSearchCV
+from caveat.training.schedules import EarlyStopping, Schedule
 
 __all__ = [
     "DropoutRegressor",
     "DropoutClassifier",
     "DropoutSearchCV",
+    "NoiseHead",
+    "Prior",
+    "Schedule",
+    "EarlyStopping",
     "BayesianDropoutClassifier",
     "BayesianDropoutRegression",
     "BayesianDropoutRegressionCV",

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -12,30 +12,29 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from caveat import _validation as validation
-from caveat.errors import DataError, InputTypeError, ParameterError
-from caveat.estimators.draws import pooled_draws, seed_of, stream
-from caveat.estimators.prior import Prior
-from caveat.estimators.saving import (
-    Stored,
-    family_as_plain,
-    noise_from_plain,
-    read,
-    write,
-)
+from caveat.errors import DataError
+from caveat.estimators.prior import Prior, checked_prior
+from caveat.estimators.saving import Stored, from_plain, read, write
+from caveat.estimators.seeds import seed_of
 from caveat.estimators.trainer import Trainer
 from caveat.noise import Noise
 from caveat.predictive import Predictive
-from caveat.training.ensembles import Candidate, Ensemble, Settings
-from caveat.training.members import Member
-from caveat.training.modules import untrained
+from caveat.training.ensembles import Draws, Ensemble
+from caveat.training.families import SeparateNetworks
+from caveat.training.members import Architecture, Member
+from caveat.training.networks import flat_parameters, untrained
+from caveat.training.objectives import Likelihood
 from caveat.training.scaling import Scaling
+from caveat.training.schedules import Schedule
+from caveat.training.spec import NetworkSpec
+from caveat.training.stacked import StackedNetworks
+from caveat.training.streams import mask_seed
+from caveat.training.trained import Trained
 
 Array = NDArray[np.float64]
-Kind = TypeVar("Kind", bound=Settings)
 
 _AT_ONCE = 2**23  # numbers drawn at once, if only a summary of them is wanted
-_UNITS = ("x_mean", "x_sd", "y_mean", "y_sd")
+_UNITS = ("x_mean", "x_std", "y_mean", "y_std")
 
 
 class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
@@ -43,6 +42,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
 
     networks_: tuple[nn.Sequential, ...]
     scaling_: Scaling
+    _ensemble: Ensemble
 
     def __init__(  # noqa: PLR0913
         self,
@@ -52,40 +52,24 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         noise: str | Noise = "bernoulli",
         drop_rate: float = 0.05,
         input_drop_rate: float = 0.0,
-        lengthscale: float | None = 1e-2,
-        weight_decay: float | None = None,
+        prior: Prior | None = None,
         n_members: int = 1,
-        epochs: int = 400,
-        batch_size: int = 32,
-        learning_rate: float = 1e-2,
-        schedule: str = "cosine",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 20,
+        schedule: Schedule | None = None,
         n_draws: int = 400,
         random_state: Any = None,
         progress: bool | None = False,
-        n_threads: int | None = None,
     ) -> None:
         self.hidden = hidden
         self.activation = activation
         self.noise = noise
         self.drop_rate = drop_rate
         self.input_drop_rate = input_drop_rate
-        self.lengthscale = lengthscale
-        self.weight_decay = weight_decay
+        self.prior = prior
         self.n_members = n_members
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
         self.schedule = schedule
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
         self.n_draws = n_draws
         self.random_state = random_state
         self.progress = progress
-        self.n_threads = n_threads
 
     @abstractmethod
     def predictive(self, X: Any) -> Predictive:
@@ -107,8 +91,6 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "networks_")
         parameters = self.get_params(deep=False)
-        if isinstance(self.noise, Noise):
-            parameters["noise"] = family_as_plain(self.noise)
         if not isinstance(self.random_state, int | np.integer):
             parameters["random_state"] = None
         state = {
@@ -147,8 +129,8 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------ for subclasses
 
     @abstractmethod
-    def _settings(self, seed: int) -> Settings:
-        """How the networks are trained, which depends on what is predicted."""
+    def _objective(self) -> Likelihood:
+        """The loss, which depends on what is predicted."""
 
     @abstractmethod
     def _n_targets(self) -> int:
@@ -162,52 +144,31 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     def _restore(self, state: dict[str, Any]) -> None:
         """The way back from ``_own_state``."""
 
-    def _make_settings(self, kind: type[Kind], seed: int, **own: Any) -> Kind:
-        return kind(
-            activation=_text("activation", self.activation),
-            noise=_noise(self.noise),
-            schedule=_text("schedule", self.schedule),
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
+    def _spec(self) -> NetworkSpec:
+        """The parameters, checked, in the words of ``caveat.training``."""
+        return NetworkSpec(
+            self.hidden,
+            activation=self.activation,
+            noise=self.noise,
+            drop_rate=self.drop_rate,
+            input_drop_rate=self.input_drop_rate,
+            objective=self._objective(),
+            schedule=Schedule() if self.schedule is None else self.schedule,
             n_members=self.n_members,
             n_draws=self.n_draws,
-            seed=seed,
-            **own,
         )
 
-    def _candidate(self) -> Candidate:
-        return Candidate(
-            drop_rate=_rate("drop_rate", self.drop_rate),
-            input_drop_rate=_rate("input_drop_rate", self.input_drop_rate),
-            hidden=_widths(self.hidden),
-            epochs=validation.positive_int("epochs", self.epochs),
-        )
+    def _trainer(self, precision: Any, seed: int) -> Trainer:
+        prior = checked_prior(self.prior, precision)
+        return Trainer(type(self).__name__, self._spec(), prior, seed, self.progress)
 
-    def _trainer(self, settings: Settings, precision: Any) -> Trainer:
-        candidate = self._candidate()
-        prior = Prior.of(
-            self.lengthscale,
-            self.weight_decay,
-            drop_rate=candidate.drop_rates[-1],
-            precision=precision,
-        )
-        return Trainer(
-            type(self).__name__,
-            settings,
-            candidate,
-            prior,
-            self.validation_fraction if self.early_stopping else None,
-            validation.positive_int("patience", self.patience),
-            self.n_threads,
-            self.progress,
-        )
-
-    def _keep(self, ensemble: Ensemble, lengthscale: float, seed: int) -> None:
+    def _keep(self, ensemble: Ensemble, seed: int) -> None:
         trained = ensemble.trained
         member = trained.members[0]
+        self._ensemble = ensemble
         self.networks_ = tuple(trained.network(i) for i in range(len(trained)))
         self.scaling_ = ensemble.scaling
-        self.lengthscale_ = lengthscale
+        self.lengthscale_ = member.spec.lengthscale
         is_decay = not isinstance(self.noise, Noise)
         penalties = member.l2_penalties if is_decay else ()
         self.weight_decays_ = tuple(2.0 * penalty for penalty in penalties)
@@ -225,13 +186,13 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         )
 
-    def _outputs(self, x: Array, *, n_draws: int, seed: int = 0) -> Tensor:
-        """Draws of the networks in standard units, (draws, rows, outputs), float64."""
-        return pooled_draws(
-            self.networks_,
-            self.scaling_.inputs(x),
-            n_draws=n_draws,
-            seed=stream(self._seed, seed),
+    def _draws(self, x: Array, *, n_draws: int, seed: int = 0) -> Draws:
+        """In the units of y and in float64; networks without noise have one each."""
+        return self._ensemble.draws(
+            x,
+            n_draws=n_draws if self._ensemble.trained.has_noise else 1,
+            seed=mask_seed(self._seed, seed),
+            dtype=torch.float64,
         )
 
     def _by_parts(
@@ -242,7 +203,8 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         return [torch.cat(same).numpy() for same in zip(*parts, strict=True)]
 
     def _parts(self, x: Array) -> Iterator[Array]:
-        n_outputs = len(self.networks_[0][-1].bias)  # type: ignore[arg-type]
+        objective = self._ensemble.trained.spec.objective
+        n_outputs = objective.n_outputs(self._n_targets())
         size = max(1, _AT_ONCE // (self.n_draws * len(self.networks_) * n_outputs))
         return (x[start : start + size] for start in range(0, len(x), size))
 
@@ -257,8 +219,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _from_stored(cls, stored: Stored) -> Self:
-        parameters = {n: _as_given(v) for n, v in stored.parameters.items()}
-        parameters["noise"] = noise_from_plain(parameters["noise"])
+        parameters = {n: from_plain(v) for n, v in stored.parameters.items()}
         estimator = cls(**parameters)
         state, tensors = stored.state, stored.tensors
         estimator.n_features_in_ = state["n_features_in"]
@@ -274,16 +235,11 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         estimator._restore(state)
         numbers = range(state["n_networks"])
         estimator.networks_ = tuple(estimator._network(tensors, n) for n in numbers)
+        estimator._ensemble = Ensemble(estimator._trained(), estimator.scaling_)
         return estimator
 
     def _network(self, tensors: dict[str, Tensor], number: int) -> nn.Sequential:
-        settings, candidate = self._settings(self._seed), self._candidate()
-        recipe = settings.recipe(
-            self.n_features_in_, self._n_targets(), candidate.hidden
-        )
-        rates = candidate.drop_rates
-        member = Member(f"network {number}", rates, tuple(0.0 for _ in rates))
-        net = untrained(recipe, member)
+        net = untrained(self._spec(), self._architecture(), 0)
         head = f"network.{number}."
         own = {
             n.removeprefix(head): t for n, t in tensors.items() if n.startswith(head)
@@ -293,6 +249,22 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         except RuntimeError as error:
             raise DataError(f"Network {number} does not fit: {error}") from error
         return net.eval()
+
+    def _architecture(self) -> Architecture:
+        return Architecture.of(self._spec(), self.n_features_in_, self._n_targets())
+
+    def _trained(self) -> Trained:
+        """The fleet that ``networks_`` were, for their draws."""
+        spec, shape, nets = self._spec(), self._architecture(), self.networks_
+        members = tuple(
+            Member(f"network {number}", spec, (0.0,) * len(spec.drop_rates))
+            for number in range(len(nets))
+        )
+        steps = torch.tensor(self.n_steps_)
+        if isinstance(spec.noise, Noise):
+            return SeparateNetworks(members, (), steps, shape, nets)
+        flat = torch.stack([flat_parameters(net) for net in nets])
+        return StackedNetworks(members, (), steps, shape, flat)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -306,35 +278,34 @@ def dense(x: Any) -> Array:
     return x.toarray() if sparse.issparse(x) else x
 
 
-def _as_given(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def regression_rows(
+    estimator: BaseEstimator, X: Any, y: Any, *, least: int
+) -> tuple[Array, Array]:
+    """Checked rows and targets of a regression, y as it was given.
 
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Whose fit it is.
+    X : array, sparse matrix or data frame, shape (rows, features)
+        What the user gave.
+    y : array, shape (rows,) or (rows, outputs)
+        What the user gave.
+    least : int
+        Rows that there must be.
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InputTypeError(f"{name} must be a name. Got {value!r}.")
-    return value
-
-
-def _noise(value: Any) -> str | Noise:
-    if isinstance(value, Noise) or value in ("bernoulli", "gaussian"):
-        return value
-    raise ParameterError(
-        "noise must be 'bernoulli', 'gaussian' or a family such as "
-        f"caveat.noise.Concrete(). Got {value!r}."
+    Returns
+    -------
+    X, y : array
+    """
+    matrix, targets = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=np.float64,
+        multi_output=True,
+        y_numeric=True,
+        ensure_min_samples=least,
     )
-
-
-def _rate(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, float | int | np.number):
-        raise InputTypeError(f"{name} must be a number in [0, 1). Got {value!r}.")
-    return validation.drop_rate(float(value), where=name)
-
-
-def _widths(hidden: Any) -> tuple[int, ...]:
-    if not isinstance(hidden, tuple | list | np.ndarray):
-        raise InputTypeError(
-            f"hidden must be a tuple with the width of each hidden layer, such as "
-            f"(50,). Got {hidden!r}."
-        )
-    return tuple(validation.positive_int("A width in hidden", w) for w in hidden)
+    return dense(matrix), np.asarray(targets, dtype=np.float64)

@@ -12,10 +12,11 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from caveat import _validation as validation
 from caveat.errors import ParameterError, ShapeError
 from caveat.estimators.base import Array, DropoutEstimator, dense
-from caveat.estimators.draws import seed_of, stream
 from caveat.estimators.saving import labels_as_plain, labels_from_plain
+from caveat.estimators.seeds import seed_of
 from caveat.predictive import CategoricalPredictive
-from caveat.training.ensembles import ClassifierSettings
+from caveat.training.objectives import SoftmaxCrossEntropy
+from caveat.training.streams import mask_seed
 
 
 @final
@@ -41,32 +42,28 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         Of the hidden units, in [0, 1).
     input_drop_rate : float, default 0
         Of the features.
-    lengthscale : float or None, default 1e-2
-        l; the prior of each weight is N(0, 1/l²) in standard units.
-    weight_decay : float or None
-        Instead of ``lengthscale``: the decay of the last weight layer (twice the
-        penalty on its squares). The precision of a softmax likelihood is 1.
+    prior : Prior, optional
+        Of the weights: ``Prior(lengthscale=1e-2)``, the default, or
+        ``Prior(weight_decay=...)``. The precision of a softmax likelihood is 1.
     n_members : int, default 1
         Networks, which differ in their seeds; their draws are pooled.
-    epochs, batch_size, learning_rate, schedule
-        As for :class:`DropoutRegressor`.
-    early_stopping, validation_fraction, patience
-        As for :class:`DropoutRegressor`.
+    schedule : Schedule, optional
+        How long and how fast they learn, and whether they stop early; by default
+        ``Schedule()``: 400 epochs, batches of 32, a rate that falls from 1e-2 to 0.
     n_draws : int, default 400
         Draws of each network.
     random_state : int, RandomState, Generator or None
         Of weights, order, masks and draws. A fitted estimator always repeats itself.
     progress : bool or None, default False
         Show a progress bar; None shows it on a terminal.
-    n_threads : int or None
-        Cores to train on, by default as many as torch uses.
 
     Attributes
     ----------
     classes_ : array, shape (classes,)
         The labels, in order.
     networks_ : tuple of nn.Sequential
-        From standard units to logits, in evaluation mode.
+        From standard units to logits, in evaluation mode; as for
+        :class:`DropoutRegressor`.
     scaling_ : Scaling
         The standard units of X.
     lengthscale_, weight_decays_, bias_weight_decay_, n_steps_
@@ -79,10 +76,11 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
     Examples
     --------
     >>> import numpy as np
-    >>> from caveat.estimators import DropoutClassifier
+    >>> from caveat.estimators import DropoutClassifier, Schedule
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = np.where(X[:, 0] > 0, "right", "left")
-    >>> model = DropoutClassifier(epochs=50, random_state=0).fit(X, y)
+    >>> model = DropoutClassifier(schedule=Schedule(epochs=50), random_state=0)
+    >>> model = model.fit(X, y)
     >>> model.predict([[2.0, 0.0], [-2.0, 0.0]])
     array(['right', 'left'], dtype='<U5')
     >>> model.predict_proba([[2.0, 0.0]]).round(1)
@@ -118,11 +116,9 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
                 f"{self.classes_[0]!r}."
             )
         seed = self._fresh_seed()
-        trainer = self._trainer(self._settings(seed), precision=1.0)
         targets = numbers.reshape(-1, 1).astype(np.float64)
-        ensemble = trainer.fit(x, targets, precision=1.0)
-        length = trainer.prior.lengthscale_for(1.0, trainer.n_train(len(x)))
-        self._keep(ensemble, length, seed)
+        trainer = self._trainer(1.0, seed)
+        self._keep(trainer.fit(x, targets, precision=1.0), seed)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -193,9 +189,9 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         x, number = self._matrix(X), validation.positive_int("n_draws", n_draws)
         seed = seed_of(random_state)
         each = -(-number // len(self.networks_))
-        logits = self._outputs(x, n_draws=each, seed=stream(1, seed))
+        logits = self._draws(x, n_draws=each, seed=mask_seed(1, seed)).means
         probs = logits[torch.arange(number) % len(logits)].softmax(-1)
-        generator = torch.Generator().manual_seed(stream(2, seed))
+        generator = torch.Generator().manual_seed(mask_seed(2, seed))
         drawn = torch.multinomial(probs.flatten(0, 1), 1, generator=generator)
         return self.classes_[drawn.reshape(number, len(x)).numpy()]
 
@@ -222,17 +218,15 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
 
     # ------------------------------------------------------------ private
 
-    def _settings(self, seed: int) -> ClassifierSettings:
-        return self._make_settings(
-            ClassifierSettings, seed, n_classes=len(self.classes_)
-        )
+    def _objective(self) -> SoftmaxCrossEntropy:
+        return SoftmaxCrossEntropy(len(self.classes_))
 
     def _n_targets(self) -> int:
         return 1
 
     def _categorical(self, x: Array) -> CategoricalPredictive:
-        outputs = self._outputs(x, n_draws=self.n_draws)
-        return CategoricalPredictive.from_logits(outputs, seed=self._seed)
+        logits = self._draws(x, n_draws=self.n_draws).means
+        return CategoricalPredictive.from_logits(logits, seed=self._seed)
 
     def _numbers(self, y: Any, n_rows: int) -> NDArray[np.int64]:
         """The place of each label in ``classes_``."""

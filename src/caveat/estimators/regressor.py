@@ -5,20 +5,27 @@ from typing import Any, Self, final
 import numpy as np
 import torch
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from caveat import _validation as validation
-from caveat.errors import ParameterError, ShapeError
-from caveat.estimators.base import Array, DropoutEstimator, dense
-from caveat.estimators.draws import seed_of, stream
+from caveat.errors import InputTypeError, ShapeError
+from caveat.estimators.base import Array, DropoutEstimator, regression_rows
+from caveat.estimators.noise_head import NoiseHead
+from caveat.estimators.prior import Prior
+from caveat.estimators.seeds import seed_of
 from caveat.estimators.trainer import Trainer
 from caveat.noise import Noise
 from caveat.predictive import GaussianPredictive
 from caveat.theory import log_density_shift
-from caveat.training.ensembles import Draws, Settings, in_units_of_y
+from caveat.training.ensembles import Draws, scaling_of
+from caveat.training.objectives import (
+    GaussianWithPrecision,
+    Likelihood,
+    SquaredError,
+)
+from caveat.training.schedules import Schedule
+from caveat.training.streams import mask_seed
 
-_VALIDATED, _LEARNED = "validated", "learned"
 _STATE = (
     "n_outputs_",
     "_is_vector",
@@ -54,55 +61,40 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         have a single draw each: an ordinary ensemble.
     input_drop_rate : float, default 0
         Of the features.
-    precision : "validated", "learned", float, array or None, default "validated"
-        tau, the inverse variance of the observation noise in the units of 1/y²; an
-        array has one per output. "validated" takes the value at which folds of the
-        training rows are most probable. None takes the value that ``lengthscale`` and
-        ``weight_decay`` stand for. With ``noise_head``: "validated", which fits one
-        factor on the learned precisions, or "learned", which leaves them.
-    lengthscale : float or None, default 1e-2
-        l; the prior of each weight is N(0, 1/l²) in standard units.
-    weight_decay : float or None
-        Instead of ``lengthscale``: the decay of the last weight layer (twice the
-        penalty on its squares). Precision, length-scale and decay are tied by eq. 12
-        of paper 001; give two, one of them perhaps as precision="validated".
-    noise_head : bool, default False
-        Learn the noise as a function of x, by further outputs of the networks.
+    precision : float, array, NoiseHead or None, default None
+        What is known of tau, the inverse variance of the observation noise in the
+        units of 1/y². None: nothing; it is the value at which folds of the training
+        rows are most probable (or, if ``prior`` has both of its values, the one they
+        stand for). A number, or one per output: it is known. ``NoiseHead()``: it is a
+        function of x, to be learned.
+    prior : Prior, optional
+        Of the weights, N(0, 1/l²) in standard units: ``Prior(lengthscale=1e-2)``, the
+        default, or ``Prior(weight_decay=...)``. Precision, length-scale and decay are
+        tied by eq. 12 of paper 001, so one of the two goes with a precision; both,
+        without one.
     n_members : int, default 1
         Networks, which differ in their seeds; their draws are pooled.
-    epochs : int, default 400
-        Passes over the rows.
-    batch_size : int, default 32
-        Rows of a step.
-    learning_rate : float, default 1e-2
-        Of Adam, at the peak of the schedule.
-    schedule : {"cosine", "one_cycle", "constant"}, default "cosine"
-        How the rate falls.
-    early_stopping : bool, default False
-        Hold out rows and keep the weights that were best there.
-    validation_fraction : float, default 0.1
-        Share of the rows held out for it.
-    patience : int, default 20
-        Epochs without a new best after which training ends.
+    schedule : Schedule, optional
+        How long and how fast they learn, and whether they stop early; by default
+        ``Schedule()``: 400 epochs, batches of 32, a rate that falls from 1e-2 to 0.
     n_draws : int, default 400
         Draws of each network.
     random_state : int, RandomState, Generator or None
         Of weights, order, masks and draws. A fitted estimator always repeats itself.
     progress : bool or None, default False
         Show a progress bar; None shows it on a terminal.
-    n_threads : int or None
-        Cores to train on, by default as many as torch uses.
 
     Attributes
     ----------
     networks_ : tuple of nn.Sequential
         In standard units, in evaluation mode; for ``caveat.MCDropout`` and the like.
+        For reading: predictions do not follow if they are changed.
     scaling_ : Scaling
         Those units.
     precision_ : float, array of shape (outputs,), or None
-        tau in the units of 1/y²; None with ``noise_head``.
+        tau in the units of 1/y²; None with a noise head.
     precision_scale_ : float or None
-        Factor on the learned precisions; None without ``noise_head``.
+        Factor on the learned precisions; None without a noise head.
     lengthscale_ : float
         l of the prior.
     weight_decays_ : tuple of float
@@ -111,7 +103,7 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         Of the biases.
     validation_log_likelihood_ : float or None
         Mean log density of the rows of the folds, in the units of y, if the precision
-        was validated. An estimate for new rows, but for the choice of one number.
+        was found by folds. An estimate for new rows, but for the choice of one number.
     n_steps_ : tuple of int
         Steps after which the weights of each network were taken.
     n_features_in_ : int
@@ -146,22 +138,13 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         noise: str | Noise = "bernoulli",
         drop_rate: float = 0.05,
         input_drop_rate: float = 0.0,
-        precision: Any = _VALIDATED,
-        lengthscale: float | None = 1e-2,
-        weight_decay: float | None = None,
-        noise_head: bool = False,
+        precision: Any = None,
+        prior: Prior | None = None,
         n_members: int = 1,
-        epochs: int = 400,
-        batch_size: int = 32,
-        learning_rate: float = 1e-2,
-        schedule: str = "cosine",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 20,
+        schedule: Schedule | None = None,
         n_draws: int = 400,
         random_state: Any = None,
         progress: bool | None = False,
-        n_threads: int | None = None,
     ) -> None:
         super().__init__(
             hidden,
@@ -169,23 +152,14 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
             noise=noise,
             drop_rate=drop_rate,
             input_drop_rate=input_drop_rate,
-            lengthscale=lengthscale,
-            weight_decay=weight_decay,
+            prior=prior,
             n_members=n_members,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
             schedule=schedule,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            patience=patience,
             n_draws=n_draws,
             random_state=random_state,
             progress=progress,
-            n_threads=n_threads,
         )
         self.precision = precision
-        self.noise_head = noise_head
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train the networks and choose the precision.
@@ -202,26 +176,14 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         DropoutRegressor
             This object.
         """
-        matrix, targets = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=np.float64,
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=2,
-        )
-        x, targets = dense(matrix), np.asarray(targets, dtype=np.float64)
+        x, targets = regression_rows(self, X, y, least=2)
         self._is_vector = targets.ndim == 1
         targets = targets.reshape(len(x), -1)
         self.n_outputs_ = targets.shape[1]
         seed = self._fresh_seed()
-        trainer = self._trainer(self._settings(seed), self._checked_precision())
+        trainer = self._trainer(self.precision, seed)
         standard = self._choose_precision(trainer, x, targets)
-        ensemble = trainer.fit(x, targets, precision=standard)
-        length = trainer.prior.lengthscale_for(standard, trainer.n_train(len(x)))
-        self._keep(ensemble, length, seed)
+        self._keep(trainer.fit(x, targets, precision=standard), seed)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -305,10 +267,10 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         x, number = self._matrix(X), validation.positive_int("n_draws", n_draws)
         seed = seed_of(random_state)
         each = -(-number // len(self.networks_))
-        found = self._draws(x, n_draws=each, seed=stream(1, seed))
+        found = self._draws(x, n_draws=each, seed=mask_seed(1, seed))
         turns = torch.arange(number) % len(found.means)  # without noise there are few
         means = found.means[turns]
-        generator = torch.Generator().manual_seed(stream(2, seed))
+        generator = torch.Generator().manual_seed(mask_seed(2, seed))
         noise = torch.randn(means.shape, generator=generator, dtype=means.dtype)
         tau = self._precision_of(found)
         own = tau[turns] if tau.ndim == means.ndim else tau
@@ -344,49 +306,41 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------ private
 
-    def _settings(self, seed: int) -> Settings:
-        return self._make_settings(Settings, seed, noise_head=bool(self.noise_head))
+    def _objective(self) -> Likelihood:
+        has_head = isinstance(self.precision, NoiseHead)
+        return GaussianWithPrecision() if has_head else SquaredError()
 
     def _n_targets(self) -> int:
         return self.n_outputs_
 
-    def _checked_precision(self) -> Any:
-        """The parameter, if it is one that the other parameters allow."""
-        known = (_VALIDATED, _LEARNED) if self.noise_head else (_VALIDATED,)
-        if isinstance(self.precision, str) or self.noise_head:
-            if self.precision not in known:
-                raise ParameterError(
-                    f"precision must be {' or '.join(map(repr, known))}"
-                    f"{' with noise_head=True' if self.noise_head else ', or a number'}"
-                    f". Got {self.precision!r}."
-                )
-        return self.precision
-
     def _choose_precision(self, trainer: Trainer, x: Array, y: Array) -> float:
         """tau in standard units for the decay; keeps what is to be reported."""
-        y_sd = trainer.settings.scaling(x, y).y_sd
-        scale = self._scale(trainer, x, y, y_sd)
-        if self.noise_head:
+        y_std = scaling_of(trainer.spec, x, y).y_std
+        self.validation_log_likelihood_ = self.precision_scale_ = None
+        if isinstance(self.precision, NoiseHead):
+            calibrate = self.precision.calibrate
+            scale = self._validated(trainer, x, y, y_std) if calibrate else 1.0
             self.precision_, self.precision_scale_ = None, scale
             return 1.0
-        if self.precision is None or isinstance(self.precision, str):
-            tau = scale / y_sd**2  # E18
+        if self.precision is not None:
+            tau = _given(self.precision, len(y_std))
+            scale = float(np.mean(tau * y_std**2))
         else:
-            tau = _given(self.precision, len(y_sd))
-            scale = float(np.mean(tau * y_sd**2))
+            scale = self._found(trainer, x, y, y_std)
+            tau = scale / y_std**2  # E18
         self.precision_ = tau if self.n_outputs_ > 1 else float(tau[0])
-        self.precision_scale_ = None
         return scale
 
-    def _scale(self, trainer: Trainer, x: Array, y: Array, y_sd: Array) -> float:
-        """tau in standard units, or the factor on learned ones, if not given."""
-        self.validation_log_likelihood_ = None
-        if self.precision is None:
-            return trainer.prior.precision_for(trainer.n_train(len(x)))
-        if not (isinstance(self.precision, str) and self.precision == _VALIDATED):
-            return 1.0
+    def _found(self, trainer: Trainer, x: Array, y: Array, y_std: Array) -> float:
+        """tau in standard units: by the prior, if that says what it is, or by folds."""
+        if trainer.prior.gives_precision:
+            return trainer.precision(len(x))
+        return self._validated(trainer, x, y, y_std)
+
+    def _validated(self, trainer: Trainer, x: Array, y: Array, y_std: Array) -> float:
+        """tau in standard units, or the factor on learned precisions, by folds."""
         best = trainer.validate(x, y)
-        shift = log_density_shift(torch.from_numpy(y_sd))  # E19
+        shift = log_density_shift(torch.from_numpy(y_std))  # E19
         self.validation_log_likelihood_ = best.log_likelihood + shift
         return best.scale
 
@@ -397,9 +351,8 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         )
 
     def _draws(self, x: Array, *, n_draws: int, seed: int = 0) -> Draws:
-        """In the units of y, and with as many axes as it had."""
-        outputs = self._outputs(x, n_draws=n_draws, seed=seed)
-        found = in_units_of_y(outputs, self.scaling_, self.precision_ is None)
+        """With as many axes as y had."""
+        found = super()._draws(x, n_draws=n_draws, seed=seed)
         if not self._is_vector:
             return found
         precisions = found.precisions
@@ -431,6 +384,11 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
 
 def _given(precision: Any, n_outputs: int) -> Array:
     """One tau per output."""
+    if isinstance(precision, str) or precision is NoiseHead:
+        raise InputTypeError(
+            "precision must be None (found by folds), a number, one number per output, "
+            f"or NoiseHead() (learned as a function of x). Got {precision!r}."
+        )
     tau = validation.precision(precision).to(torch.float64).numpy()
     if tau.ndim > 1 or tau.size not in (1, n_outputs):
         raise ShapeError(

@@ -5,7 +5,7 @@ Nothing that is read is run: no pickle, no class looked up by a name from the fi
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,9 @@ from torch import Tensor
 from caveat import noise
 from caveat._version import __version__
 from caveat.errors import DataError, InputTypeError, ParameterError
-from caveat.noise import Noise
+from caveat.estimators.noise_head import NoiseHead
+from caveat.estimators.prior import Prior
+from caveat.training.schedules import EarlyStopping, Schedule
 
 FORMAT = 1
 DESCRIPTION, TENSORS = "estimator.json", "tensors.safetensors"
@@ -101,6 +103,8 @@ def plain(name: str, value: Any) -> Any:
         return {str(k): plain(name, v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(name, v) for v in value]
+    if is_dataclass(value):
+        return _group_as_plain(name, value)
     raise InputTypeError(
         f"{name} must be made of numbers, texts and lists to be saved. "
         f"Got {type(value).__name__}."
@@ -121,9 +125,13 @@ def labels_from_plain(stored: Mapping[str, Any]) -> NDArray[Any]:
     return np.array(stored["values"], dtype=np.dtype(stored["dtype"]))
 
 
-_FAMILIES: dict[str, type[Noise]] = {
-    family.__name__: family
-    for family in (
+_KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        Schedule,
+        EarlyStopping,
+        Prior,
+        NoiseHead,
         noise.Bernoulli,
         noise.Gaussian,
         noise.DropConnect,
@@ -136,24 +144,34 @@ _FAMILIES: dict[str, type[Noise]] = {
 }
 
 
-def family_as_plain(family: Noise) -> dict[str, Any]:
-    """A family of noise: its name and its fields."""
-    name = type(family).__name__
-    if _FAMILIES.get(name) is not type(family):
+def _group_as_plain(name: str, group: Any) -> dict[str, Any]:
+    """A group of parameters or a family of noise: its kind and its fields."""
+    kind = type(group).__name__
+    if _KINDS.get(kind) is not type(group):
         raise InputTypeError(
-            f"noise must be a family of caveat.noise to be saved. Got {family!r}."
+            f"{name} must be of caveat's own kinds ({', '.join(_KINDS)}) to be saved. "
+            f"Got {group!r}."
         )
-    own = {f.name: getattr(family, f.name) for f in fields(family)}  # type: ignore[arg-type]
-    return {"family": name, **plain("noise", own)}
+    own = {f.name: plain(name, getattr(group, f.name)) for f in fields(group)}
+    return {"kind": kind, **own}
 
 
-def noise_from_plain(stored: Any) -> Any:
-    """The way back from :func:`family_as_plain`; names of noise as they are."""
+def from_plain(stored: Any) -> Any:
+    """A parameter as it was before :func:`plain`; lists come back as tuples.
+
+    Parameters
+    ----------
+    stored : object
+        As JSON has it.
+
+    Returns
+    -------
+    object
+        Only of the kinds known here, whatever the file says.
+    """
+    if isinstance(stored, list):
+        return tuple(from_plain(value) for value in stored)
     if not isinstance(stored, Mapping):
         return stored
-    values = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in stored.items()
-        if name != "family"
-    }
-    return _FAMILIES[stored["family"]](**values)
+    values = {n: from_plain(v) for n, v in stored.items() if n != "kind"}
+    return _KINDS[stored["kind"]](**values)

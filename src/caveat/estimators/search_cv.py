@@ -8,20 +8,22 @@ from typing import Any, Self, final
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from caveat import _validation as validation
 from caveat.errors import InputTypeError, ParameterError
-from caveat.estimators.base import Array, dense
-from caveat.estimators.draws import seed_of
+from caveat.estimators.base import Array, regression_rows
+from caveat.estimators.noise_head import NoiseHead
+from caveat.estimators.prior import Prior, checked_prior
 from caveat.estimators.regressor import DropoutRegressor
+from caveat.estimators.seeds import seed_of
+from caveat.evaluation.precision import BestScale
 from caveat.predictive import GaussianPredictive
 from caveat.theory import log_density_shift
-from caveat.training.bayesian import Choices, LogUniform, Running, bayesian_search
-from caveat.training.ensembles import Candidate, Settings
-from caveat.training.likelihood import BestScale
+from caveat.training.bayesian import Choices, LogUniform, bayesian_search
 from caveat.training.scaling import Scaling
-from caveat.training.search import Choice, Task, search
+from caveat.training.schedules import Schedule
+from caveat.training.search import Choice, Task, grid_search
+from caveat.training.spec import NetworkSpec
 from caveat.training.stores import FileStore
 
 DROP_RATES = (0.005, 0.01, 0.05, 0.1)
@@ -77,7 +79,7 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         Fitted to all rows with these and the precision found.
     cv_results_ : dict of arrays
         "params", one "param_…" for each name, "mean_test_score", "rank_test_score", and
-        "precision_scale": the best precision in standard units, or with ``noise_head``
+        "precision_scale": the best precision in standard units, or with a noise head
         the best factor on the learned ones.
     n_features_in_ : int
         Features seen in ``fit``.
@@ -85,12 +87,12 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
     Examples
     --------
     >>> import numpy as np
-    >>> from caveat.estimators import DropoutRegressor, DropoutSearchCV
+    >>> from caveat.estimators import DropoutRegressor, DropoutSearchCV, Schedule
     >>> X = np.linspace(-2, 2, 100)[:, None]
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=100)
     >>> found = DropoutSearchCV(
     ...     drop_rate=[0.01, 0.5],
-    ...     estimator=DropoutRegressor(epochs=100),
+    ...     estimator=DropoutRegressor(schedule=Schedule(epochs=100)),
     ...     random_state=0,
     ... ).fit(X, y)
     >>> found.best_params_
@@ -140,24 +142,15 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         DropoutSearchCV
             This object.
         """
-        matrix, targets = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=True,
-            dtype=np.float64,
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=5,
-        )
-        x = dense(matrix)
-        columns = np.asarray(targets, dtype=np.float64).reshape(len(x), -1)
+        x, targets = regression_rows(self, X, y, least=5)
+        columns = targets.reshape(len(x), -1)
         scaling, seed = Scaling.of(x, columns), self._seed()
-        choice = self._choose(_task(x, columns, scaling, seed), seed)
+        template = self._template()
+        choice = self._choose(template, _task(x, columns, scaling, seed), seed)
         self._keep(choice, scaling)
-        best = self._template().set_params(**self.best_params_, random_state=seed)
-        if not best.noise_head:
-            tau = choice.score.scale / scaling.y_sd**2  # E18
+        best = _with(template, self.best_params_).set_params(random_state=seed)
+        if best.precision is None:
+            tau = choice.score.scale / scaling.y_std**2  # E18
             best.set_params(precision=tau if len(tau) > 1 else float(tau[0]))
         self.best_estimator_ = best.fit(X, y)
         return self
@@ -235,38 +228,31 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
                 "estimator must be a DropoutRegressor. "
                 f"Got {type(self.estimator).__name__}."
             )
-        for name, value in (
-            ("precision", "validated"),
-            ("weight_decay", None),
-            ("early_stopping", False),
-        ):
-            given = getattr(self.estimator, name)
-            if given is not value and not (isinstance(given, str) and given == value):
-                raise ParameterError(
-                    f"{name} of the estimator must be {value!r}, as a search needs it. "
-                    f"Got {given!r}."
-                )
+        _check_template(self.estimator)
         return clone(self.estimator)
 
-    def _choose(self, task: Task, seed: int) -> Choice:
-        template = self._template()
-        settings: Settings = template._settings(seed)
-        length = validation.positive("lengthscale", template.lengthscale)
-        base = replace(template._candidate(), lengthscale=length)
-        running = Running(n_threads=template.n_threads, progress=template.progress)
+    def _choose(self, template: DropoutRegressor, task: Task, seed: int) -> Choice:
+        base = template._spec()
+        if template.prior is not None:
+            base = base.vary(lengthscale=template.prior.lengthscale)
         store = None if self.cache is None else FileStore(self.cache)
         if self.space is None:
-            grid = self._grid(base)
-            return search([task], grid, settings, store=store, **running)[0]
+            return grid_search(
+                [task],
+                self._grid(base),
+                seed=seed,
+                store=store,
+                progress=template.progress,
+            )[0]
         return bayesian_search(
             [task],
             _checked_space(self.space),
-            settings,
-            base=base,
+            base,
+            seed=seed,
             n_trials=self.n_trials,
             at_once=self.at_once,
             store=store,
-            **running,
+            progress=template.progress,
         )[0]
 
     def _lists(self) -> dict[str, list[Any]]:
@@ -278,17 +264,17 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
             if values is not None
         }
 
-    def _grid(self, base: Candidate) -> list[Candidate]:
+    def _grid(self, base: NetworkSpec) -> list[NetworkSpec]:
         lists = self._lists()
         return [
-            replace(base, **dict(zip(lists, values, strict=True)))
+            base.vary(**dict(zip(lists, values, strict=True)))
             for values in itertools.product(*lists.values())
         ]
 
     def _keep(self, choice: Choice, scaling: Scaling) -> None:
         """What was seen, as scikit-learn's searches tell it."""
         names = self._lists() if self.space is None else self.space
-        params = [{n: getattr(c, n) for n in names} for c in choice.scores]
+        params = [{n: _value(spec, n) for n in names} for spec in choice.scores]
         scores = list(choice.scores.values())
         values = np.array([_in_units_of_y(score, scaling) for score in scores])
         self.cv_results_ = {
@@ -298,7 +284,7 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
             "rank_test_score": rankdata(-values, method="min").astype(np.int32),
             "precision_scale": np.array([score.scale for score in scores]),
         }
-        self.best_index_ = list(choice.scores).index(choice.candidate)
+        self.best_index_ = list(choice.scores).index(choice.spec)
         self.best_params_ = params[self.best_index_]
         self.best_score_ = float(values[self.best_index_])
 
@@ -309,15 +295,52 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         return tags
 
 
+def _check_template(estimator: DropoutRegressor) -> None:
+    """Refuse what a search cannot use."""
+    precision, prior = estimator.precision, checked_prior(estimator.prior, None)
+    is_head = isinstance(precision, NoiseHead) and precision.calibrate
+    if precision is not None and not is_head:
+        raise ParameterError(
+            "precision of the estimator must be None or NoiseHead(), as a search finds "
+            f"it. Got {precision!r}."
+        )
+    if prior.weight_decay is not None:
+        raise ParameterError(
+            "prior of the estimator must be a length-scale, as a search needs it. "
+            f"Got {prior}."
+        )
+    schedule = estimator.schedule
+    if schedule is not None and schedule.early_stopping is not None:
+        raise ParameterError(
+            "schedule of the estimator must not stop early, as a search compares whole "
+            f"trainings. Got {schedule}."
+        )
+
+
+def _with(template: DropoutRegressor, chosen: Mapping[str, Any]) -> DropoutRegressor:
+    """The estimator with the values chosen, those of its groups too."""
+    own = dict(chosen)
+    if "lengthscale" in own:
+        own["prior"] = Prior(lengthscale=own.pop("lengthscale"))
+    if "epochs" in own:
+        schedule = template.schedule or Schedule()
+        own["schedule"] = replace(schedule, epochs=own.pop("epochs"))
+    return template.set_params(**own)
+
+
+def _value(spec: NetworkSpec, name: str) -> Any:
+    return spec.schedule.epochs if name == "epochs" else getattr(spec, name)
+
+
 def _task(x: Array, y: Array, scaling: Scaling, seed: int) -> Task:
     """Rows in random order, targets in standard units: one precision serves all."""
     order = np.random.default_rng([seed, 0]).permutation(len(x))
-    standard = (y - scaling.y_mean) / scaling.y_sd
+    standard = (y - scaling.y_mean) / scaling.y_std
     return Task("rows", x[order], standard[order])
 
 
 def _in_units_of_y(score: BestScale, scaling: Scaling) -> float:
-    return score.log_likelihood + log_density_shift(scaling.y_sd.tolist())  # E19
+    return score.log_likelihood + log_density_shift(scaling.y_std.tolist())  # E19
 
 
 def _values(name: str, values: Any) -> list[Any]:

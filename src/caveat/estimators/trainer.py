@@ -7,20 +7,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from caveat import _validation as validation
 from caveat.errors import ParameterError
 from caveat.estimators.prior import Prior
+from caveat.evaluation.precision import BestScale
 from caveat.training.ensembles import (
     TRIAL_PRECISION,
-    Candidate,
     Ensemble,
     Problem,
-    Settings,
     fit_ensembles,
+    scaling_of,
 )
 from caveat.training.folds import Fold, contiguous_folds, folds_by_size
-from caveat.training.likelihood import BestScale, Residuals, residuals
+from caveat.training.likelihood import Residuals, residuals
 from caveat.training.search import Task, score_of
+from caveat.training.spec import NetworkSpec
 
 Array = NDArray[np.float64]
 
@@ -37,30 +37,18 @@ class Trainer:
     ----------
     name : str
         Of the estimator; networks are reported by it.
-    settings : Settings
-    candidate : Candidate
+    spec : NetworkSpec
         Its length-scale does not count; that of the prior does.
     prior : Prior
-    held_out : float or None
-        Share of the rows by which training is stopped early.
-    patience : int
-        Epochs without a new best on them.
-    n_threads : int or None
+    seed : int
     progress : bool or None
     """
 
     name: str
-    settings: Settings
-    candidate: Candidate
+    spec: NetworkSpec
     prior: Prior
-    held_out: float | None = None
-    patience: int = 20
-    n_threads: int | None = None
+    seed: int = 0
     progress: bool | None = False
-
-    def __post_init__(self) -> None:
-        if self.held_out is not None:
-            validation.unit_interval("validation_fraction", self.held_out)
 
     def fit(self, x: Array, y: Array, *, precision: float) -> Ensemble:
         """The ensemble of all rows.
@@ -94,7 +82,7 @@ class Trainer:
             tau in standard units, or the factor on learned precisions; and the mean
             log density in standard units.
         """
-        order = self._generator(0).permutation(len(x))
+        order = np.random.default_rng([self.seed, 0]).permutation(len(x))
         x, y = x[order], y[order]
         folds = _folds(len(x))
         ensembles = self._train(
@@ -108,75 +96,66 @@ class Trainer:
                 for number, fold in enumerate(folds)
             ]
         )
-        scaling = self.settings.scaling(x, y)
+        scaling = scaling_of(self.spec, x, y)
         found = [
-            self._residuals(ensemble, x[fold.valid], y[fold.valid], scaling.y_sd)
+            self._residuals(ensemble, x[fold.valid], y[fold.valid], scaling.y_std)
             for ensemble, fold in zip(ensembles, folds, strict=True)
         ]
-        task = Task(self.name, x, (y - scaling.y_mean) / scaling.y_sd)
-        return score_of(task, self.candidate, self.settings, found)
+        task = Task(self.name, x, (y - scaling.y_mean) / scaling.y_std)
+        return score_of(task, self.spec, found)
 
     def problem(
         self, x: Array, y: Array, *, precision: float, part: int = 0
     ) -> Problem:
         """What is trained on these rows: all of them, or ``part`` 1, 2, … of them."""
-        held_out = None
-        if self.held_out is not None:
-            order = self._generator(1, part).permutation(len(x))
-            stop, learn = np.split(order, [len(x) - self.n_train(len(x))])
-            held_out, x, y = (x[stop], y[stop]), x[learn], y[learn]
-        length = self.prior.lengthscale_for(precision, len(x))
         return Problem(
             f"{self.name}, fold {part - 1}" if part else self.name,
             x,
             y,
-            replace(self.candidate, lengthscale=length),
+            replace(self.spec, lengthscale=self.lengthscale(precision, len(x))),
             seed=part,
             standard_precision=precision,
-            held_out=held_out,
         )
 
-    def n_train(self, n_rows: int) -> int:
-        """How many of so many rows are learned from; the others stop the training."""
-        if self.held_out is None:
-            return n_rows
-        held = max(1, round(self.held_out * n_rows))
-        if held >= n_rows:
-            raise ParameterError(
-                f"early_stopping holds out {held} of {n_rows} rows and leaves none to "
-                f"learn from. Lower validation_fraction, or give more rows."
-            )
-        return n_rows - held
+    def lengthscale(self, precision: float, n_rows: int) -> float:
+        """l of the prior, given tau in standard units and all rows."""
+        return self.prior.lengthscale_for(
+            precision, keep_prob=self._keep_prob, n_train=self._n_train(n_rows)
+        )
+
+    def precision(self, n_rows: int) -> float:
+        """tau in standard units, if the prior says what it is."""
+        return self.prior.precision_for(
+            keep_prob=self._keep_prob, n_train=self._n_train(n_rows)
+        )
+
+    @property
+    def _keep_prob(self) -> float:
+        return 1.0 - self.spec.drop_rates[-1]
+
+    def _n_train(self, n_rows: int) -> int:
+        return self.spec.schedule.n_train(n_rows)
 
     def _train(self, problems: Sequence[Problem]) -> list[Ensemble]:
-        ensembles = fit_ensembles(
-            problems,
-            self.settings,
-            patience=self.patience,
-            n_threads=self.n_threads,
-            progress=self.progress,
-        )
+        ensembles = fit_ensembles(problems, seed=self.seed, progress=self.progress)
         names = [repr(n) for e in ensembles for n in e.trained.diverged]
         if names:
-            rate = self.settings.learning_rate
+            rate = self.spec.schedule.learning_rate
             raise ParameterError(_DIVERGED.format(names=", ".join(names), rate=rate))
         return ensembles
 
     def _residuals(
-        self, ensemble: Ensemble, x: Array, y: Array, y_sd: Array
+        self, ensemble: Ensemble, x: Array, y: Array, y_std: Array
     ) -> Residuals:
         """Errors in standard units, so that one precision serves all targets."""
-        draws = ensemble.draws(x, n_draws=self.settings.n_draws)
-        sd = torch.from_numpy(y_sd)
+        draws = ensemble.draws(x, n_draws=self.spec.n_draws)
+        std = torch.from_numpy(y_std)
         precisions = draws.precisions
         return residuals(
-            draws.means / sd,
-            None if precisions is None else precisions * sd.square(),
-            torch.from_numpy(y) / sd,
+            draws.means / std,
+            None if precisions is None else precisions * std.square(),
+            torch.from_numpy(y) / std,
         )
-
-    def _generator(self, *purpose: int) -> np.random.Generator:
-        return np.random.default_rng([self.settings.seed, *purpose])
 
 
 def _folds(n_rows: int) -> list[Fold]:

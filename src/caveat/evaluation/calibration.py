@@ -10,25 +10,28 @@ Fit it on rows that trained nothing, and judge it on others still.
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar, final, overload
 
-import numpy as np
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from caveat._random import Seed
-from caveat.errors import CaveatWarning, DrawsNotKeptError, InputTypeError
-from caveat.evaluation.targets import observed_labels, observed_values
-from caveat.predictive import CategoricalPredictive, GaussianPredictive, Predictive
+from caveat.errors import CaveatWarning, DrawsNotKeptError
+from caveat.evaluation.precision import Objective, search_scale
+from caveat.evaluation.targets import observed_labels, observed_values, regression_of
+from caveat.predictive import (
+    CategoricalPredictive,
+    ClassificationPredictive,
+    Predictive,
+    RegressionPredictive,
+)
 
 Kind = TypeVar("Kind", bound=Predictive)
+AnyRegression = TypeVar("AnyRegression", bound=RegressionPredictive)
 
-_REACH = math.log(1e6)  # how far from 1 a factor or a temperature is looked for
-_GRID = 25
-_EXACTNESS = 1e-4  # of its logarithm
+_REACH = 1e6  # how far from 1 a factor or a temperature is looked for
+_TOLERANCE = 1e-4  # of its logarithm
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,14 @@ class Calibration(ABC, Generic[Kind]):
 
 @final
 @dataclass(frozen=True)
-class PrecisionCalibration(Calibration[GaussianPredictive]):
+class PrecisionCalibration(Calibration[RegressionPredictive]):
     """A factor on the precision tau of a regression (ledger E111).
 
     The log-likelihood of eq. 13 of paper 001 is maximised. Where all rows have the same
     tau, this finds tau itself; where a model has learned a tau for each row or draw, it
     corrects their scale. The mean does not change, nor what the draws disagree about.
+    Every regression serves whose noise can be exchanged (``with_precision``): not a
+    Student-t, which has it integrated out.
 
     Attributes
     ----------
@@ -97,6 +102,7 @@ class PrecisionCalibration(Calibration[GaussianPredictive]):
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import GaussianPredictive
     >>> draws = torch.zeros(1, 4)  # one draw of four rows: a plain Gaussian
     >>> held_out = GaussianPredictive.from_draws(draws, precision=1.0)
     >>> found = PrecisionCalibration.fit(held_out, [2.0, -2.0, 1.0, -1.0])
@@ -109,30 +115,43 @@ class PrecisionCalibration(Calibration[GaussianPredictive]):
     factor: float
 
     @classmethod
-    def fit(cls, predictive: GaussianPredictive, y: Any) -> Self:
-        values, tau = observed_values(predictive, y), _precision(predictive)
+    def fit(cls, predictive: RegressionPredictive, y: Any) -> Self:
+        values = observed_values(predictive, y)
 
         def mean_density(factor: float) -> float:
             # E111: factor = argmax_k sum_i log p(y_i | x_i, k tau)
-            return _mean(predictive.with_precision(factor * tau).log_prob(values))
+            return _mean(predictive.scale_precision(factor).log_prob(values))
 
         factor, after = _best("precision factor", mean_density)
         return cls(mean_density(1.0), after, len(predictive), factor)
 
-    def apply(self, predictive: GaussianPredictive) -> GaussianPredictive:
-        return predictive.with_precision(self.factor * _precision(predictive))
+    def apply(self, predictive: AnyRegression) -> AnyRegression:
+        """The same predictions, calibrated.
+
+        Parameters
+        ----------
+        predictive : RegressionPredictive
+            Of any rows of the same model.
+
+        Returns
+        -------
+        RegressionPredictive
+            Of the same kind.
+        """
+        return predictive.scale_precision(self.factor)
 
 
 @final
 @dataclass(frozen=True)
-class TemperatureCalibration(Calibration[CategoricalPredictive]):
+class TemperatureCalibration(Calibration[ClassificationPredictive]):
     """A temperature that divides the logits of a classification (ledger E112).
 
     With draws, the logits of *each draw* are divided before their probabilities are
     averaged, so that entropy, mutual information and all else stay of one piece.
     Without them the logarithms of the *averaged* probabilities are divided: the answer
-    is then a single draw, in which no disagreement is left. The two temperatures are
-    not the same, so one fitted in one way is not applied in the other.
+    is then a single draw (a point, if there never were draws), in which no disagreement
+    is left. The two temperatures are not the same, so one fitted in one way is not
+    applied in the other.
 
     Attributes
     ----------
@@ -157,7 +176,7 @@ class TemperatureCalibration(Calibration[CategoricalPredictive]):
     per_draw: bool
 
     @classmethod
-    def fit(cls, predictive: CategoricalPredictive, y: Any) -> Self:
+    def fit(cls, predictive: ClassificationPredictive, y: Any) -> Self:
         labels = observed_labels(predictive, y)
         logits = _kept_logits(predictive)
         per_draw = logits is not None
@@ -173,13 +192,13 @@ class TemperatureCalibration(Calibration[CategoricalPredictive]):
         return cls(before, after, len(predictive), temperature, per_draw)
 
     def apply(
-        self, predictive: CategoricalPredictive, *, seed: Seed = 0
+        self, predictive: ClassificationPredictive, *, seed: Seed = 0
     ) -> CategoricalPredictive:
         """The same predictions, calibrated.
 
         Parameters
         ----------
-        predictive : CategoricalPredictive
+        predictive : ClassificationPredictive
             Of any rows of the same model, with its draws if the fit had them.
         seed : int, torch.Generator or None, default 0
             Of the labels sampled for ``variation_ratio``.
@@ -189,6 +208,8 @@ class TemperatureCalibration(Calibration[CategoricalPredictive]):
         CategoricalPredictive
         """
         logits = _kept_logits(predictive)
+        if not self.per_draw and predictive.n_draws == 0:
+            return CategoricalPredictive.point(predictive.log_probs / self.temperature)
         if not self.per_draw:
             logits = predictive.log_probs.unsqueeze(0)
         elif logits is None:
@@ -201,9 +222,11 @@ class TemperatureCalibration(Calibration[CategoricalPredictive]):
 
 
 @overload
-def calibrate(predictive: GaussianPredictive, y: Any) -> PrecisionCalibration: ...
+def calibrate(predictive: RegressionPredictive, y: Any) -> PrecisionCalibration: ...
 @overload
-def calibrate(predictive: CategoricalPredictive, y: Any) -> TemperatureCalibration: ...
+def calibrate(
+    predictive: ClassificationPredictive, y: Any
+) -> TemperatureCalibration: ...
 def calibrate(
     predictive: Predictive, y: Any
 ) -> PrecisionCalibration | TemperatureCalibration:
@@ -211,8 +234,9 @@ def calibrate(
 
     Parameters
     ----------
-    predictive : GaussianPredictive or CategoricalPredictive
-        Of held-out rows.
+    predictive : Predictive
+        Of held-out rows. The noise of a regression must be one that can be exchanged:
+        for a Student-t predictive, conformal intervals (``caveat.decisions``) serve.
     y : array or Tensor
         Observations, or class numbers.
 
@@ -224,30 +248,19 @@ def calibrate(
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import GaussianPredictive
     >>> held_out = GaussianPredictive.from_draws(torch.zeros(1, 4), precision=1.0)
     >>> calibration = calibrate(held_out, [2.0, -2.0, 1.0, -1.0])
     >>> new = GaussianPredictive.from_draws(torch.zeros(1, 1), precision=1.0)
     >>> calibration.apply(new).std
     tensor([1.5811])
     """
-    if isinstance(predictive, GaussianPredictive):
-        return PrecisionCalibration.fit(predictive, y)
-    if isinstance(predictive, CategoricalPredictive):
+    if isinstance(predictive, ClassificationPredictive):
         return TemperatureCalibration.fit(predictive, y)
-    raise InputTypeError(
-        f"A GaussianPredictive or a CategoricalPredictive can be calibrated. Got "
-        f"{type(predictive).__name__}; conformal intervals (caveat.decisions) serve "
-        f"any predictive."
-    )
+    return PrecisionCalibration.fit(regression_of(predictive), y)
 
 
-def _precision(predictive: GaussianPredictive) -> Tensor:
-    """tau, shape (batch, *event); with draws first, if each draw has its own."""
-    own = predictive.draw_precision
-    return predictive.precision if bool((own == own[:1]).all()) else own
-
-
-def _kept_logits(predictive: CategoricalPredictive) -> Tensor | None:
+def _kept_logits(predictive: ClassificationPredictive) -> Tensor | None:
     try:
         return predictive.draws
     except DrawsNotKeptError:
@@ -267,24 +280,15 @@ def _mean(log_probs: Tensor) -> float:
     return float(log_probs.mean(dtype=torch.float64))
 
 
-def _best(name: str, objective: Callable[[float], float]) -> tuple[float, float]:
+def _best(name: str, objective: Objective) -> tuple[float, float]:
     """The number near 1 that maximises the objective, and its maximum."""
-
-    def loss(logarithm: float) -> float:
-        return -objective(math.exp(logarithm))
-
-    grid = np.linspace(-_REACH, _REACH, _GRID)
-    best = int(np.argmin([loss(point) for point in grid]))
-    bracket = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-    found = minimize_scalar(
-        loss, bounds=bracket, method="bounded", options={"xatol": _EXACTNESS}
-    )
-    if abs(found.x) > _REACH - 2 * _EXACTNESS:
+    found = search_scale(objective, low=1.0 / _REACH, high=_REACH, tolerance=_TOLERANCE)
+    if found.at_edge:
         warnings.warn(
-            f"The {name} went to the end of its range, {math.exp(found.x):.3g}: the "
-            f"held-out rows do not determine it. All of them are fitted without error, "
-            f"or the units of y and of the predictive differ.",
+            f"The {name} went to the end of its range, {found.scale:.3g}: the held-out "
+            f"rows do not determine it. All of them are fitted without error, or the "
+            f"units of y and of the predictive differ.",
             CaveatWarning,
             stacklevel=4,
         )
-    return math.exp(found.x), -float(found.fun)
+    return found.scale, found.log_likelihood

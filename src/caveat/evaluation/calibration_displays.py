@@ -1,23 +1,22 @@
 """Figures of calibration: whether probabilities and intervals keep their word."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Self, final
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
 
-from caveat.evaluation.axes import COLOURS, GREY, SHADE, axes_of
+from caveat.evaluation.axes import GREY, LineDisplay, diagonal, shade
 from caveat.evaluation.intervals import LEVELS, CoverageCurve
 from caveat.evaluation.reliability import UNIFORM, ReliabilityCurve
-from caveat.evaluation.targets import Regression
-from caveat.predictive import CategoricalPredictive
+from caveat.predictive import ClassificationPredictive, RegressionPredictive
 
-BLUE = COLOURS[0]
+_POINTS = {"marker": "o", "markersize": 4}
 
 
+@final
 @dataclass(eq=False)
-class ReliabilityDisplay:
+class ReliabilityDisplay(LineDisplay):
     """Accuracy against confidence; right probabilities lie on the diagonal.
 
     Bars are two standard errors of a bin whose confidence is right.
@@ -26,12 +25,11 @@ class ReliabilityDisplay:
     ----------
     curve : ReliabilityCurve
         What is drawn.
-    ax_, figure_
-        Where it was drawn last; set by ``plot``.
 
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import CategoricalPredictive
     >>> logits = torch.randn(9, 50, 3, generator=torch.Generator().manual_seed(0))
     >>> predictive = CategoricalPredictive.from_logits(logits)
     >>> display = ReliabilityDisplay.from_predictive(predictive, predictive.label)
@@ -40,13 +38,11 @@ class ReliabilityDisplay:
     """
 
     curve: ReliabilityCurve
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
 
     @classmethod
     def from_predictive(
         cls,
-        predictive: CategoricalPredictive,
+        predictive: ClassificationPredictive,
         y: Any,
         *,
         n_bins: int = 15,
@@ -75,51 +71,19 @@ class ReliabilityDisplay:
         )
         return cls(curve).plot(ax, **style)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        color: str = BLUE,
-        label: str | None = None,
-        **line: Any,
-    ) -> Self:
-        """Draw a point per bin.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; a new figure by default.
-        color : str
-            Of the points.
-        label : str or None
-            For the legend; by default the calibration error.
-        **line
-            Passed to ``Axes.errorbar``.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
-        self.ax_, self.figure_ = axes_of(ax)
-        curve = self.curve
-        _diagonal(self.ax_)
-        name = f"ECE {curve.ece}" if label is None else label
-        style: dict[str, Any] = {"marker": "o", "markersize": 4, "capsize": 2, **line}
-        self.ax_.errorbar(
-            curve.confidence,
-            curve.accuracy,
-            yerr=2.0 * curve.accuracy_error,
-            color=color,
-            label=name,
-            **style,
-        )
-        self.ax_.set(xlabel="confidence", ylabel="accuracy")
-        return self
+    def _draw(self, ax: Axes, label: str | None, line: dict[str, Any]) -> None:
+        curve, style = self.curve, {**_POINTS, "capsize": 2, **line}
+        diagonal(ax)
+        name, bars = label, 2.0 * curve.accuracy_error
+        if name is None:
+            name = f"ECE {curve.ece}"
+        ax.errorbar(curve.confidence, curve.accuracy, yerr=bars, label=name, **style)
+        ax.set(xlabel="confidence", ylabel="accuracy")
 
 
+@final
 @dataclass(eq=False)
-class CoverageDisplay:
+class CoverageDisplay(LineDisplay):
     """Share of observations inside intervals, against what the intervals say.
 
     The shade is two standard errors of right intervals.
@@ -128,8 +92,6 @@ class CoverageDisplay:
     ----------
     curve : CoverageCurve
         What is drawn.
-    ax_, figure_
-        Where it was drawn last; set by ``plot``.
 
     Examples
     --------
@@ -142,13 +104,11 @@ class CoverageDisplay:
     """
 
     curve: CoverageCurve
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
 
     @classmethod
     def from_predictive(
         cls,
-        predictive: Regression,
+        predictive: RegressionPredictive,
         y: Any,
         *,
         levels: Sequence[float] = LEVELS,
@@ -174,48 +134,12 @@ class CoverageDisplay:
         curve = CoverageCurve.from_predictive(predictive, y, levels=levels)
         return cls(curve).plot(ax, **style)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        color: str = BLUE,
-        label: str | None = "observed",
-        **line: Any,
-    ) -> Self:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; a new figure by default.
-        color : str
-            Of the line.
-        label : str or None
-            For the legend.
-        **line
-            Passed to ``Axes.plot``.
-
-        Returns
-        -------
-        CoverageDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
-        self.ax_, self.figure_ = axes_of(ax)
-        curve, twice = self.curve, 2.0 * self.curve.error
-        _diagonal(self.ax_)
-        self.ax_.fill_between(
-            curve.levels,
-            curve.levels - twice,
-            curve.levels + twice,
-            color=GREY,
-            alpha=SHADE,
-            linewidth=0,
+    def _draw(self, ax: Axes, label: str | None, line: dict[str, Any]) -> None:
+        levels, twice = self.curve.levels, 2.0 * self.curve.error
+        diagonal(ax)
+        ax.fill_between(
+            levels, levels - twice, levels + twice, **shade({"color": GREY})
         )
-        style: dict[str, Any] = {"marker": "o", "markersize": 4, **line}
-        self.ax_.plot(curve.levels, curve.observed, color=color, label=label, **style)
-        self.ax_.set(xlabel="level of the interval", ylabel="observed inside")
-        return self
-
-
-def _diagonal(ax: Axes) -> None:
-    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, zorder=1)
+        name = "observed" if label is None else label
+        ax.plot(levels, self.curve.observed, label=name, **{**_POINTS, **line})
+        ax.set(xlabel="level of the interval", ylabel="observed inside")

@@ -1,26 +1,26 @@
-"""Figures of predictives: ``from_…`` computes, ``plot`` draws and returns itself."""
+"""Figures of predictives themselves: along an axis, and draw by draw."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Self, final
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
 from numpy.typing import ArrayLike, NDArray
 
 from caveat.errors import ParameterError, ShapeError
-from caveat.evaluation.axes import BLUE, COLOURS, axes_of
-from caveat.predictive import CategoricalPredictive, GaussianPredictive
+from caveat.evaluation.axes import COLOURS, Display, LineDisplay, shade
+from caveat.predictive import ClassificationPredictive, RegressionPredictive
 
 HALF_SDS = (0.5, 1.0, 1.5, 2.0)  # the shades of paper 001, figs 2 and 3
 
 Array = NDArray[np.float64]
 
 
+@final
 @dataclass(eq=False)
-class PredictiveDisplay:
+class PredictiveDisplay(LineDisplay):
     """Predictive mean of a regression with shades of half a standard deviation.
 
     As in figs 2 and 3 of seed paper 001: each shade is half a standard deviation of a
@@ -30,12 +30,11 @@ class PredictiveDisplay:
     ----------
     x, mean, std : array of float, shape (rows,)
         Sorted by x.
-    ax_, figure_
-        Where it was drawn; set by ``plot``.
 
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import GaussianPredictive
     >>> draws = torch.randn(50, 9, 1, generator=torch.Generator().manual_seed(0))
     >>> predictive = GaussianPredictive.from_draws(draws, precision=1.0)
     >>> display = PredictiveDisplay.from_predictive(range(9), predictive)
@@ -46,14 +45,12 @@ class PredictiveDisplay:
     x: Array
     mean: Array
     std: Array
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
 
     @classmethod
     def from_predictive(
         cls,
         x: ArrayLike,
-        predictive: GaussianPredictive,
+        predictive: RegressionPredictive,
         *,
         scale: float = 1.0,
         offset: ArrayLike = 0.0,
@@ -66,7 +63,7 @@ class PredictiveDisplay:
         ----------
         x : array, shape (rows,)
             Where the rows stand on the axis.
-        predictive : GaussianPredictive
+        predictive : RegressionPredictive
             One output per row.
         scale, offset : float or array of shape (rows,)
             The figure shows ``scale * y + offset``: the way back from standardised
@@ -93,45 +90,18 @@ class PredictiveDisplay:
         display = cls(place[order], shown[order], (abs(scale) * std)[order])
         return display.plot(ax, **style)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        color: str = BLUE,
-        label: str | None = "predictive mean",
-        **line: Any,
-    ) -> Self:
-        """Draw the mean and its shades.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; a new figure by default.
-        color : str
-            Of the line and, lighter, of the shades.
-        label : str or None
-            Of the line, for the legend.
-        **line
-            Passed to ``Axes.plot``.
-
-        Returns
-        -------
-        PredictiveDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
-        self.ax_, self.figure_ = axes_of(ax)
+    def _draw(self, ax: Axes, label: str | None, line: dict[str, Any]) -> None:
         for number, width in enumerate(reversed(HALF_SDS)):
             low, high = self.mean - width * self.std, self.mean + width * self.std
-            shade = "±2 sd, a shade per half sd" if number == 0 and label else None
-            self.ax_.fill_between(
-                self.x, low, high, color=color, alpha=0.15, linewidth=0, label=shade
-            )
-        self.ax_.plot(self.x, self.mean, color=color, label=label, **line)
-        return self
+            name = "±2 sd, a shade per half sd" if number == 0 else None
+            ax.fill_between(self.x, low, high, label=name, **shade(line, 0.15))
+        name = "predictive mean" if label is None else label
+        ax.plot(self.x, self.mean, label=name, **line)
 
 
+@final
 @dataclass(eq=False)
-class SoftmaxScatterDisplay:
+class SoftmaxScatterDisplay(Display):
     """Every draw's logits and probabilities of a few classes, row by row.
 
     As in fig. 4 of seed paper 001: rows side by side, one point per draw and class.
@@ -142,12 +112,11 @@ class SoftmaxScatterDisplay:
         The classes that are shown.
     logits, probs : array of float, shape (draws, rows, classes shown)
         Input and output of the softmax.
-    ax_, figure_
-        Where it was drawn last; set by ``plot``.
 
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import CategoricalPredictive
     >>> logits = torch.randn(50, 3, 4, generator=torch.Generator().manual_seed(0))
     >>> predictive = CategoricalPredictive.from_logits(logits)
     >>> display = SoftmaxScatterDisplay.from_predictive(predictive, classes=[0, 2])
@@ -158,13 +127,11 @@ class SoftmaxScatterDisplay:
     classes: tuple[int, ...]
     logits: Array
     probs: Array
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
 
     @classmethod
     def from_predictive(
         cls,
-        predictive: CategoricalPredictive,
+        predictive: ClassificationPredictive,
         *,
         classes: Sequence[int] | None = None,
         ax: Axes | None = None,
@@ -174,7 +141,7 @@ class SoftmaxScatterDisplay:
 
         Parameters
         ----------
-        predictive : CategoricalPredictive
+        predictive : ClassificationPredictive
             With its draws kept, and one label per row.
         classes : sequence of int, optional
             Which to show; by default those that are the label of some row.
@@ -228,7 +195,7 @@ class SoftmaxScatterDisplay:
         SoftmaxScatterDisplay
             Itself, with ``ax_`` and ``figure_``.
         """
-        self.ax_, self.figure_ = axes_of(ax)
+        ax = self._open(ax)
         shown = self.logits if inputs else self.probs  # shape: (draws, rows, classes)
         n_draws, n_rows, n_classes = shown.shape
         lane = 0.8 / n_classes  # each class beside the others within its row
@@ -239,7 +206,7 @@ class SoftmaxScatterDisplay:
             x = centre[None, :] + spread[:, None]
             color = colors[number % len(colors)]
             y = shown[:, :, number]
-            self.ax_.scatter(x, y, color=color, label=f"class {name}", **style)
+            ax.scatter(x, y, color=color, label=f"class {name}", **style)
         return self
 
 

@@ -5,46 +5,42 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from caveat import _validation
 from caveat.evaluation.estimates import Array, Estimate
-from caveat.evaluation.targets import Regression, observed_values
-from caveat.predictive import GaussianPredictive
-from caveat.predictive.moments import BLOCK
+from caveat.evaluation.targets import observed_values
+from caveat.predictive import RegressionPredictive
 
 LEVELS = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2).tolist())
 
 
-def probability_transform(predictive: Regression, y: Any) -> Tensor:
+def probability_transform(predictive: RegressionPredictive, y: Any) -> Tensor:
     """Predictive probability of a value below the observed one; uniform at best.
 
     Parameters
     ----------
-    predictive : GaussianPredictive or a Student-t one
-        Of the rows. A Gaussian one needs its draws.
+    predictive : RegressionPredictive
+        Of the rows. One of draws needs its draws.
     y : array or Tensor, shape (rows,) or that of the mean
         What was observed.
 
     Returns
     -------
     Tensor of float64, of the shape of the mean
-        F(y) of each output on its own (ledger E104). An observation lies inside the
-        central interval of level L if ``abs(2 F - 1) <= L``.
+        F(y) of each output on its own (ledger E104).
     """
-    values = observed_values(predictive, y)
-    if isinstance(predictive, GaussianPredictive):
-        return _mixture_cdf(predictive, values)
-    return predictive.cdf(values).double()
+    return predictive.cdf(observed_values(predictive, y)).double()
 
 
-def coverage(predictive: Regression, y: Any, *, level: float = 0.9) -> Estimate:
+def coverage(
+    predictive: RegressionPredictive, y: Any, *, level: float = 0.9
+) -> Estimate:
     """Share of observations inside the central intervals of a level.
 
     Parameters
     ----------
-    predictive : GaussianPredictive or a Student-t one
+    predictive : RegressionPredictive
         Of the rows.
     y : array or Tensor, shape (rows,) or that of the mean
         What was observed.
@@ -59,12 +55,13 @@ def coverage(predictive: Regression, y: Any, *, level: float = 0.9) -> Estimate:
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import GaussianPredictive
     >>> predictive = GaussianPredictive.from_draws(torch.zeros(1, 4), precision=1.0)
     >>> print(coverage(predictive, [0.0, 1.0, -1.6, 1.7], level=0.9))
     0.75 ± 0.25
     """
     level = _validation.unit_interval("level", level)
-    inside = _centrality(predictive, y) <= level
+    inside = _inside(predictive, y, [level])[0]
     return Estimate.of_mean(inside.mean(1))
 
 
@@ -85,6 +82,7 @@ class CoverageCurve:
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import GaussianPredictive
     >>> predictive = GaussianPredictive.from_draws(torch.zeros(1, 4), precision=1.0)
     >>> y = [0.0, 1.0, -1.6, 1.7]
     >>> CoverageCurve.from_predictive(predictive, y, levels=[0.5, 0.9]).observed
@@ -97,13 +95,17 @@ class CoverageCurve:
 
     @classmethod
     def from_predictive(
-        cls, predictive: Regression, y: Any, *, levels: Sequence[float] = LEVELS
+        cls,
+        predictive: RegressionPredictive,
+        y: Any,
+        *,
+        levels: Sequence[float] = LEVELS,
     ) -> Self:
         """Compare intervals with what was observed.
 
         Parameters
         ----------
-        predictive : GaussianPredictive or a Student-t one
+        predictive : RegressionPredictive
             Of the rows.
         y : array or Tensor, shape (rows,) or that of the mean
             What was observed.
@@ -115,9 +117,8 @@ class CoverageCurve:
         CoverageCurve
         """
         chosen = np.array(_validation.quantile_levels(levels))
-        depth = _centrality(predictive, y)
-        observed = [float((depth <= level).mean()) for level in chosen]
-        return cls(chosen, np.array(observed), len(depth))
+        inside = _inside(predictive, y, chosen.tolist())
+        return cls(chosen, inside.mean((1, 2)), inside.shape[1])
 
     @property
     def error(self) -> Array:
@@ -125,19 +126,7 @@ class CoverageCurve:
         return np.sqrt(self.levels * (1.0 - self.levels) / self.n_rows)
 
 
-def _centrality(predictive: Regression, y: Any) -> Array:
-    """Level of the central interval that ends at y, shape (rows, outputs)."""
-    below = probability_transform(predictive, y).numpy(force=True)
-    return np.abs(2.0 * below - 1.0).reshape(len(below), -1)
-
-
-def _mixture_cdf(predictive: GaussianPredictive, y: Tensor) -> Tensor:
-    draws, precision = predictive.draws, predictive.draw_precision
-    y = y.double()
-    total = torch.zeros_like(y)
-    size = max(BLOCK // max(y.numel(), 1), 1)
-    for block, tau in zip(draws.split(size), precision.split(size), strict=True):
-        # E104: F(y) = (1/T) sum_t Phi((y - f_t) sqrt(tau_t))
-        scores = (y - block.double()) * tau.double().sqrt()
-        total += torch.special.ndtr(scores).sum(0)
-    return total / len(draws)
+def _inside(predictive: RegressionPredictive, y: Any, levels: Sequence[float]) -> Array:
+    """1 where y lies in the interval of a level, shape (levels, rows, outputs)."""
+    found = predictive.inside(observed_values(predictive, y), levels)
+    return found.double().numpy(force=True).reshape(len(found), found.shape[1], -1)

@@ -9,18 +9,22 @@ from caveat import _validation
 from caveat.errors import ParameterError
 from caveat.evaluation.estimates import Array
 from caveat.evaluation.scores import checked_scores
-from caveat.evaluation.targets import Regression, observed_labels, one_output
-from caveat.predictive import CategoricalPredictive, Predictive
+from caveat.evaluation.targets import observed_labels, one_output
+from caveat.predictive import (
+    ClassificationPredictive,
+    Predictive,
+    RegressionPredictive,
+)
 
 Loss: TypeAlias = Callable[[Any, Any], Any]
 
 
-def misclassified(predictive: CategoricalPredictive, y: Any) -> Array:
+def misclassified(predictive: ClassificationPredictive, y: Any) -> Array:
     """1 where the most probable class is not the observed one, else 0.
 
     Parameters
     ----------
-    predictive : CategoricalPredictive
+    predictive : ClassificationPredictive
         With one label per row.
     y : array or Tensor of integers, shape (rows,)
         Class numbers.
@@ -33,12 +37,12 @@ def misclassified(predictive: CategoricalPredictive, y: Any) -> Array:
     return checked_scores("The loss", wrong, len(predictive))
 
 
-def absolute_error(predictive: Regression, y: Any) -> Array:
+def absolute_error(predictive: RegressionPredictive, y: Any) -> Array:
     """Distance of the predictive mean from the observation.
 
     Parameters
     ----------
-    predictive : GaussianPredictive or a Student-t one
+    predictive : RegressionPredictive
         With one output per row.
     y : array or Tensor, shape (rows,)
         What was observed.
@@ -75,7 +79,7 @@ def off_by_more_than(tolerance: float) -> Loss:
     """
     width = _validation.positive("tolerance", tolerance)
 
-    def loss(predictive: Regression, y: Any) -> Array:
+    def loss(predictive: RegressionPredictive, y: Any) -> Array:
         return (absolute_error(predictive, y) > width).astype(np.float64)
 
     return loss
@@ -100,7 +104,7 @@ def losses_of(predictive: Predictive, y: Any, loss: Any = None) -> Array:
     array of float64, shape (rows,)
     """
     if loss is None:
-        is_classifier = isinstance(predictive, CategoricalPredictive)
+        is_classifier = isinstance(predictive, ClassificationPredictive)
         loss = misclassified if is_classifier else absolute_error
     values = loss(predictive, y) if callable(loss) else loss
     return checked_losses(values, len(predictive))

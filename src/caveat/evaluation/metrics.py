@@ -8,21 +8,20 @@ import torch
 
 from caveat import _validation
 from caveat.evaluation.estimates import Array, Estimate, mean_error
-from caveat.evaluation.targets import (
-    Regression,
-    observed_labels,
-    observed_values,
-    regression_of,
+from caveat.evaluation.targets import observed_labels, observed_values, regression_of
+from caveat.predictive import (
+    ClassificationPredictive,
+    Predictive,
+    RegressionPredictive,
 )
-from caveat.predictive import CategoricalPredictive, Predictive
 
 
-def rmse(predictive: Regression, y: Any) -> Estimate:
+def rmse(predictive: RegressionPredictive, y: Any) -> Estimate:
     """Root of the mean squared error of the predictive mean.
 
     Parameters
     ----------
-    predictive : GaussianPredictive or a Student-t one
+    predictive : RegressionPredictive
         Of the rows.
     y : array or Tensor, shape (rows,) or that of the mean
         What was observed.
@@ -54,7 +53,7 @@ def log_likelihood(predictive: Predictive, y: Any) -> Estimate:
     Parameters
     ----------
     predictive : Predictive
-        Of any kind. A Gaussian one needs its draws.
+        Of any kind. One of draws needs its draws.
     y : array or Tensor
         Observations, or class numbers.
 
@@ -63,7 +62,7 @@ def log_likelihood(predictive: Predictive, y: Any) -> Estimate:
     Estimate
         Eq. 13 of paper 001, per row: joint over the outputs of a row.
     """
-    if isinstance(predictive, CategoricalPredictive):
+    if isinstance(predictive, ClassificationPredictive):
         found = predictive.log_prob(observed_labels(predictive, y))
     else:
         regression = regression_of(predictive)
@@ -71,12 +70,12 @@ def log_likelihood(predictive: Predictive, y: Any) -> Estimate:
     return Estimate.of_mean(_rows(found.double()))
 
 
-def accuracy(predictive: CategoricalPredictive, y: Any) -> Estimate:
+def accuracy(predictive: ClassificationPredictive, y: Any) -> Estimate:
     """Share of rows whose most probable class is the observed one.
 
     Parameters
     ----------
-    predictive : CategoricalPredictive
+    predictive : ClassificationPredictive
         Of the rows.
     y : array or Tensor of integers, shape (rows, *extra)
         Class numbers.
@@ -89,12 +88,12 @@ def accuracy(predictive: CategoricalPredictive, y: Any) -> Estimate:
     return Estimate.of_mean(_rows((predictive.label == labels).double()))
 
 
-def brier(predictive: CategoricalPredictive, y: Any) -> Estimate:
+def brier(predictive: ClassificationPredictive, y: Any) -> Estimate:
     """Brier score: squared distance between the probabilities and what happened.
 
     Parameters
     ----------
-    predictive : CategoricalPredictive
+    predictive : ClassificationPredictive
         Of the rows.
     y : array or Tensor of integers, shape (rows, *extra)
         Class numbers.
@@ -108,6 +107,7 @@ def brier(predictive: CategoricalPredictive, y: Any) -> Estimate:
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import CategoricalPredictive
     >>> logits = torch.tensor([[[0.5, 0.5], [0.9, 0.1]]]).log()  # one draw
     >>> print(brier(CategoricalPredictive.from_logits(logits), [0, 1]))
     1.06 ± 0.56
@@ -125,7 +125,7 @@ def sharpness(predictive: Predictive, *, level: float = 0.9) -> Estimate:
     Parameters
     ----------
     predictive : Predictive
-        Of any kind. A Gaussian one needs its draws.
+        Of any kind. One of draws needs its draws.
     level : float, default 0.9
         Of the intervals, for regression.
 
@@ -135,7 +135,7 @@ def sharpness(predictive: Predictive, *, level: float = 0.9) -> Estimate:
         For regression the mean width of the central intervals, in the units of y; for
         classification the mean entropy of the probabilities, in nats.
     """
-    if isinstance(predictive, CategoricalPredictive):
+    if isinstance(predictive, ClassificationPredictive):
         return Estimate.of_mean(_rows(predictive.entropy.double()))
     level = _validation.unit_interval("level", level)
     lower, upper = regression_of(predictive).interval(level)

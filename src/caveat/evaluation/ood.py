@@ -14,7 +14,7 @@ from caveat.errors import ParameterError
 from caveat.evaluation.estimates import Array, Estimate, mean_error
 from caveat.evaluation.losses import misclassified
 from caveat.evaluation.scores import Score, score_of
-from caveat.predictive import CategoricalPredictive, Predictive
+from caveat.predictive import ClassificationPredictive, Predictive
 
 
 def ood_auroc(familiar: Predictive, foreign: Predictive, *, score: Score) -> Estimate:
@@ -49,13 +49,13 @@ def ood_auroc(familiar: Predictive, foreign: Predictive, *, score: Score) -> Est
 
 
 def error_auroc(
-    predictive: CategoricalPredictive, y: Any, *, score: Score = "least_confidence"
+    predictive: ClassificationPredictive, y: Any, *, score: Score = "least_confidence"
 ) -> Estimate:
     """Probability that a wrong row looks more uncertain than a right one.
 
     Parameters
     ----------
-    predictive : CategoricalPredictive
+    predictive : ClassificationPredictive
         With one label per row.
     y : array or Tensor of integers, shape (rows,)
         Class numbers.

@@ -11,7 +11,7 @@ from caveat import _validation
 from caveat.errors import ParameterError
 from caveat.evaluation.estimates import Array, Estimate, mean_error
 from caveat.evaluation.targets import observed_labels
-from caveat.predictive import CategoricalPredictive
+from caveat.predictive import ClassificationPredictive
 
 UNIFORM, QUANTILE = "uniform", "quantile"
 
@@ -39,6 +39,7 @@ class ReliabilityCurve:
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import CategoricalPredictive
     >>> logits = torch.tensor([[[0.8, 0.2]] * 5]).log()  # one draw, five rows
     >>> predictive = CategoricalPredictive.from_logits(logits)
     >>> curve = ReliabilityCurve.from_predictive(predictive, [0, 0, 0, 1, 1])
@@ -57,7 +58,7 @@ class ReliabilityCurve:
     @classmethod
     def from_predictive(
         cls,
-        predictive: CategoricalPredictive,
+        predictive: ClassificationPredictive,
         y: Any,
         *,
         n_bins: int = 15,
@@ -67,7 +68,7 @@ class ReliabilityCurve:
 
         Parameters
         ----------
-        predictive : CategoricalPredictive
+        predictive : ClassificationPredictive
             Of the rows.
         y : array or Tensor of integers, shape (rows, *extra)
             Class numbers. Several labels of a row count as rows of their own.
@@ -107,7 +108,7 @@ class ReliabilityCurve:
 
 
 def ece(
-    predictive: CategoricalPredictive,
+    predictive: ClassificationPredictive,
     y: Any,
     *,
     n_bins: int = 15,

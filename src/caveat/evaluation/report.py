@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 from rich.table import Table
+from torch import Tensor
 
-from caveat.errors import MissingExtraError, ParameterError
+from caveat.errors import ParameterError
 from caveat.evaluation.estimates import Estimate
 from caveat.evaluation.intervals import coverage
 from caveat.evaluation.metrics import (
@@ -22,16 +24,19 @@ from caveat.evaluation.ranked import crps
 from caveat.evaluation.reliability import ReliabilityCurve
 from caveat.evaluation.scores import Score, default_score
 from caveat.evaluation.selective import aurc
-from caveat.evaluation.targets import (
-    Regression,
-    observed_labels,
-    observed_values,
-    regression_of,
+from caveat.evaluation.targets import observed_labels, observed_values, regression_of
+from caveat.predictive import (
+    ClassificationPredictive,
+    Predictive,
+    RegressionPredictive,
 )
-from caveat.predictive import CategoricalPredictive, Predictive
 
 _COLUMNS = ("metric", "value", "standard error", "best")
 _LEVELS = (0.5, 0.9, 0.95)
+_NO_NOISE = (
+    "The predictive has no observation noise: densities and intervals are those of the "
+    "output of the model. Give it one by predictive.with_precision(tau)."
+)
 
 
 class Metric(NamedTuple):
@@ -123,7 +128,7 @@ def evaluate(
     Parameters
     ----------
     predictive : Predictive
-        Of rows that trained nothing. A Gaussian one needs its draws.
+        Of rows that trained nothing, of any kind. One of draws needs its draws.
     y : array or Tensor
         Observations of the shape of the mean, or class numbers.
     score : str or callable, optional
@@ -142,6 +147,7 @@ def evaluate(
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import CategoricalPredictive
     >>> logits = torch.randn(20, 50, 3, generator=torch.Generator().manual_seed(0))
     >>> predictive = CategoricalPredictive.from_logits(logits)
     >>> found = evaluate(predictive, predictive.label)
@@ -151,7 +157,7 @@ def evaluate(
     | accuracy | 1.000 | 0.000 | high |
     """
     chosen = default_score(predictive) if score is None else score
-    if isinstance(predictive, CategoricalPredictive):
+    if isinstance(predictive, ClassificationPredictive):
         metrics, notes = _classification(predictive, y, chosen)
     else:
         metrics, notes = _regression(regression_of(predictive), y, chosen)
@@ -160,7 +166,7 @@ def evaluate(
 
 
 def _classification(
-    predictive: CategoricalPredictive, y: Any, score: Score
+    predictive: ClassificationPredictive, y: Any, score: Score
 ) -> tuple[dict[str, Metric], list[str]]:
     labels = observed_labels(predictive, y)
     curve = ReliabilityCurve.from_predictive(predictive, labels)
@@ -185,24 +191,36 @@ def _classification(
 
 
 def _regression(
-    predictive: Regression, y: Any, score: Score
+    predictive: RegressionPredictive, y: Any, score: Score
 ) -> tuple[dict[str, Metric], list[str]]:
     values, notes = observed_values(predictive, y), list[str]()
     metrics = {
         "RMSE": Metric(rmse(predictive, values), "low"),
         "log-likelihood": Metric(log_likelihood(predictive, values), "high"),
     }
-    _try(metrics, notes, "CRPS", "low", lambda: crps(predictive, values))
-    for level in _LEVELS:
-        found = coverage(predictive, values, level=level)
-        metrics[f"coverage of {level:.0%} intervals"] = Metric(found, str(level))
-    metrics["width of 90% intervals"] = Metric(
-        sharpness(predictive, level=0.9), "low if calibrated"
-    )
+    _add_intervals(metrics, notes, predictive, values)
+    if not bool(predictive.noise_variance.any()):
+        notes.append(_NO_NOISE)
     if values.numel() == len(values):
         found = aurc(predictive, values, score=score)
         metrics["AURC of the absolute error"] = Metric(found, "low")
     return metrics, notes
+
+
+def _add_intervals(
+    metrics: dict[str, Metric],
+    notes: list[str],
+    predictive: RegressionPredictive,
+    values: Tensor,
+) -> None:
+    """CRPS, coverages and width; or notes where an interval cannot be had."""
+    add = partial(_try, metrics, notes)
+    add("CRPS", "low", lambda: crps(predictive, values))
+    for level in _LEVELS:
+        measure = partial(coverage, predictive, values, level=level)
+        add(f"coverage of {level:.0%} intervals", str(level), measure)
+    width = partial(sharpness, predictive, level=0.9)
+    add("width of 90% intervals", "low if calibrated", width)
 
 
 def _try(
@@ -215,5 +233,5 @@ def _try(
     """Add a metric, or a note that says why it cannot be measured."""
     try:
         metrics[name] = Metric(measure(), best)
-    except (MissingExtraError, ParameterError) as error:
+    except ParameterError as error:
         notes.append(f"{name} is left out. {error}")

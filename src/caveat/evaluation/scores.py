@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.predictive import CategoricalPredictive, Predictive
+from caveat.predictive import ClassificationPredictive, Predictive
 
 Array: TypeAlias = NDArray[np.float64]
 Score: TypeAlias = str | Callable[[Any], Any]
 
 
-def least_confidence(predictive: CategoricalPredictive) -> Tensor:
+def least_confidence(predictive: ClassificationPredictive) -> Tensor:
     """One minus the probability of the most probable class; shape (batch, *extra)."""
     return 1.0 - predictive.probs.double().amax(-1)
 
 
-def margin(predictive: CategoricalPredictive) -> Tensor:
+def margin(predictive: ClassificationPredictive) -> Tensor:
     """One minus the lead of the first class over the second; shape (batch, *extra)."""
     first, second = predictive.probs.double().topk(2, -1).values.unbind(-1)
     return 1.0 - (first - second)
@@ -68,6 +68,7 @@ def score_of(predictive: Predictive, score: Score) -> Array:
     Examples
     --------
     >>> import torch
+    >>> from caveat.predictive import CategoricalPredictive
     >>> logits = torch.tensor([[[4.0, 0.0], [0.0, 0.0]]])  # 1 draw, 2 rows, 2 classes
     >>> predictive = CategoricalPredictive.from_logits(logits)
     >>> score_of(predictive, "least_confidence").round(3)
@@ -132,7 +133,7 @@ def as_array(name: str, values: Any) -> Array:
 
 def default_score(predictive: Predictive) -> str:
     """The score that ranks rows if none is named: all uncertainty about a new row."""
-    if isinstance(predictive, CategoricalPredictive):
+    if isinstance(predictive, ClassificationPredictive):
         return "least_confidence"
     return "std"
 
@@ -142,7 +143,7 @@ def _function(predictive: Predictive, score: Score) -> Callable[[Any], Any]:
         raise InputTypeError(
             f"predictive must be a caveat Predictive. Got {type(predictive).__name__}."
         )
-    is_classifier = isinstance(predictive, CategoricalPredictive)
+    is_classifier = isinstance(predictive, ClassificationPredictive)
     known = CLASSIFICATION_SCORES if is_classifier else REGRESSION_SCORES
     if callable(score):
         return score

@@ -1,35 +1,29 @@
 """Figures of what is gained by answering only where one is sure."""
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self, final
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
 
-from caveat.evaluation.axes import COLOURS, GREY, SHADE, axes_of
+from caveat.evaluation.axes import LineDisplay, diagonal, shade
 from caveat.evaluation.scores import Score
 from caveat.evaluation.selective import RiskCoverage
 from caveat.predictive import Predictive
 
-BLUE = COLOURS[0]
+_FROM_0: dict[str, Any] = {"xlim": (0, 1), "ylim": (0, None)}
 
 
 @dataclass(eq=False)
-class SelectiveDisplay(ABC):
+class SelectiveDisplay(LineDisplay):
     """What the figures of a :class:`RiskCoverage` share.
 
     Attributes
     ----------
     curve : RiskCoverage
         What is drawn.
-    ax_, figure_
-        Where it was drawn last; set by ``plot``.
     """
 
     curve: RiskCoverage
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
 
     @classmethod
     def from_predictive(
@@ -61,41 +55,6 @@ class SelectiveDisplay(ABC):
         curve = RiskCoverage.from_predictive(predictive, y, score=score, loss=loss)
         return cls(curve).plot(ax, **style)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        color: str = BLUE,
-        label: str | None = None,
-        **line: Any,
-    ) -> Self:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; a new figure by default.
-        color : str
-            Of the line and, lighter, of the shade.
-        label : str or None
-            For the legend; by default the area under the curve.
-        **line
-            Passed to ``Axes.plot``.
-
-        Returns
-        -------
-        SelectiveDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
-        self.ax_, self.figure_ = axes_of(ax)
-        self._draw(self.ax_, label, {"color": color, **line})
-        self.ax_.set(xlim=(0, 1), ylim=(0, None))
-        return self
-
-    @abstractmethod
-    def _draw(self, ax: Axes, label: str | None, line: dict[str, Any]) -> None:
-        """Draw on ``ax`` and name its axes."""
-
 
 @final
 class RiskCoverageDisplay(SelectiveDisplay):
@@ -115,11 +74,10 @@ class RiskCoverageDisplay(SelectiveDisplay):
         several = curve.counts > 1  # one row has no standard error
         x, y = curve.coverage[several], curve.risk[several]
         twice = 2.0 * curve.risk_error[several]
-        shade = {"color": line["color"], "alpha": SHADE, "linewidth": 0}
-        ax.fill_between(x, y - twice, y + twice, **shade)
+        ax.fill_between(x, y - twice, y + twice, **shade(line))
         name = f"AURC {curve.aurc}" if label is None else label
         ax.plot(curve.coverage, curve.risk, label=name, **line)
-        ax.set(xlabel="share accepted", ylabel="mean loss of accepted rows")
+        ax.set(xlabel="share accepted", ylabel="mean loss of accepted rows", **_FROM_0)
 
 
 @final
@@ -137,8 +95,8 @@ class RetentionDisplay(SelectiveDisplay):
 
     def _draw(self, ax: Axes, label: str | None, line: dict[str, Any]) -> None:
         curve = self.curve
-        ax.plot([0, 1], [0, curve.risk[-1]], color=GREY, linewidth=1, zorder=1)
+        diagonal(ax, curve.risk[-1])
         x, y = [0.0, *curve.coverage], [0.0, *curve.retained_error]
         name = f"area {curve.retention_area}" if label is None else label
         ax.plot(x, y, label=name, **line)
-        ax.set(xlabel="share kept", ylabel="loss per row")
+        ax.set(xlabel="share kept", ylabel="loss per row", **_FROM_0)

@@ -1,6 +1,6 @@
 """Observations as a predictive needs them: a tensor of its shape and type."""
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,18 +8,19 @@ from torch import Tensor
 
 from caveat import _validation
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.predictive import CategoricalPredictive, GaussianPredictive, Predictive
-from caveat.predictive.student import StudentLike
+from caveat.predictive import (
+    ClassificationPredictive,
+    Predictive,
+    RegressionPredictive,
+)
 
-Regression: TypeAlias = GaussianPredictive | StudentLike
 
-
-def observed_values(predictive: Regression, y: Any) -> Tensor:
+def observed_values(predictive: RegressionPredictive, y: Any) -> Tensor:
     """Observations of a regression, in the shape and type of its mean.
 
     Parameters
     ----------
-    predictive : GaussianPredictive or a Student-t one
+    predictive : RegressionPredictive
         With at least one row.
     y : array or Tensor, shape (rows,) or that of the mean
         A trailing axis of size 1 may be there or not; nothing else is broadcast.
@@ -35,12 +36,12 @@ def observed_values(predictive: Regression, y: Any) -> Tensor:
     return _validation.target(values, like)
 
 
-def observed_labels(predictive: CategoricalPredictive, y: Any) -> Tensor:
+def observed_labels(predictive: ClassificationPredictive, y: Any) -> Tensor:
     """Observed classes of a classification, as class numbers.
 
     Parameters
     ----------
-    predictive : CategoricalPredictive
+    predictive : ClassificationPredictive
         With at least one row.
     y : array or Tensor of integers, shape (rows, *extra)
         Class numbers from 0.
@@ -56,7 +57,7 @@ def observed_labels(predictive: CategoricalPredictive, y: Any) -> Tensor:
     return found.to(predictive.probs.device)
 
 
-def one_output(predictive: Regression, y: Any) -> Tensor:
+def one_output(predictive: RegressionPredictive, y: Any) -> Tensor:
     """Observations of a regression with a single output; shape (rows,)."""
     values = observed_values(predictive, y)
     if values.numel() != len(values):
@@ -67,11 +68,11 @@ def one_output(predictive: Regression, y: Any) -> Tensor:
     return values.reshape(-1)
 
 
-def regression_of(predictive: Predictive) -> Regression:
+def regression_of(predictive: Predictive) -> RegressionPredictive:
     """The predictive, if it is one of a regression with at least one row."""
-    if not isinstance(predictive, GaussianPredictive | StudentLike):
+    if not isinstance(predictive, RegressionPredictive):
         raise InputTypeError(
-            f"This is for regression, a GaussianPredictive or a Student-t one. "
+            f"This is for regression, a RegressionPredictive. "
             f"Got {type(predictive).__name__}."
         )
     _some_rows(predictive)
@@ -79,9 +80,9 @@ def regression_of(predictive: Predictive) -> Regression:
 
 
 def _classification(predictive: Predictive) -> None:
-    if not isinstance(predictive, CategoricalPredictive):
+    if not isinstance(predictive, ClassificationPredictive):
         raise InputTypeError(
-            f"This is for classification, a CategoricalPredictive. "
+            f"This is for classification, a ClassificationPredictive. "
             f"Got {type(predictive).__name__}."
         )
     _some_rows(predictive)

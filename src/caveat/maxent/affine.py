@@ -10,7 +10,7 @@ from caveat.maxent.markers import Array, Marker
 
 
 @dataclass(frozen=True)
-class Part:
+class MarkerPart:
     """What the units of one marker contribute to a value.
 
     Attributes
@@ -43,7 +43,7 @@ class Affine:
     """constant + sum_k b_k z_k, or the exponential of that if ``log``."""
 
     constant: Array
-    parts: Mapping[str, Part]
+    parts: Mapping[str, MarkerPart]
     log: bool = False
 
     def mean(self, markers: Mapping[str, Marker]) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from caveat.maxent.affine import Affine, Opaque, Part
+from caveat.maxent.affine import Affine, MarkerPart, Opaque
 from caveat.maxent.markers import Array
 from caveat.maxent.operations import RULES, Value
 
@@ -40,7 +40,7 @@ def follow(
     masks = {name: jnp.zeros(count) for name, count in units.items()}
     closed = jax.make_jaxpr(function)(masks)
     inputs = [
-        Affine(mask, {name: Part(jnp.ones_like(mask), 0, len(mask))})
+        Affine(mask, {name: MarkerPart(jnp.ones_like(mask), 0, len(mask))})
         for name, mask in sorted(masks.items())
     ]
     return _run(closed.jaxpr, closed.consts, inputs)

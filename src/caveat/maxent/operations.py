@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from caveat.maxent.affine import Affine, Opaque, Part
+from caveat.maxent.affine import Affine, MarkerPart, Opaque
 from caveat.maxent.markers import Array
 
 Value: TypeAlias = Any  # an array that masks do not touch, an Affine or an Opaque
@@ -20,11 +20,13 @@ def _bind(equation: Any, *operands: Any) -> Any:
     return equation.primitive.bind(*operands, **equation.params)
 
 
-def _each(value: Affine, change: Callable[[Part], Part]) -> dict[str, Part]:
+def _each(
+    value: Affine, change: Callable[[MarkerPart], MarkerPart]
+) -> dict[str, MarkerPart]:
     return {name: change(part) for name, part in value.parts.items()}
 
 
-def _scaled(part: Part, factor: Any, shape: tuple[int, ...]) -> Part:
+def _scaled(part: MarkerPart, factor: Any, shape: tuple[int, ...]) -> MarkerPart:
     """The part of a value times ``factor``, broadcast to ``shape``."""
     fits = part.axis is not None and part.slope.ndim == len(shape)
     if part.axis is not None and fits and shape[part.axis] == part.n_units:
@@ -34,10 +36,12 @@ def _scaled(part: Part, factor: Any, shape: tuple[int, ...]) -> Part:
         part.n_units, *[1] * (len(shape) + 1 - slope.ndim), *slope.shape[1:]
     )
     wide = jnp.broadcast_to(slope * factor, (part.n_units, *shape))
-    return Part(wide, None, part.n_units)
+    return MarkerPart(wide, None, part.n_units)
 
 
-def _joined(left: Mapping[str, Part], right: Mapping[str, Part]) -> dict[str, Part]:
+def _joined(
+    left: Mapping[str, MarkerPart], right: Mapping[str, MarkerPart]
+) -> dict[str, MarkerPart]:
     joined = dict(left)
     for name, part in right.items():
         other = joined.get(name)
@@ -46,7 +50,7 @@ def _joined(left: Mapping[str, Part], right: Mapping[str, Part]) -> dict[str, Pa
         elif other.axis is not None and other.axis == part.axis:
             joined[name] = replace(part, slope=other.slope + part.slope)
         else:
-            joined[name] = Part(other.dense() + part.dense(), None, part.n_units)
+            joined[name] = MarkerPart(other.dense() + part.dense(), None, part.n_units)
     return joined
 
 
@@ -57,7 +61,7 @@ def _signed_sum(equation: Any, inputs: Sequence[Value]) -> Value:
     shape = equation.outvars[0].aval.shape
     signs = (1.0, -1.0 if equation.primitive.name == "sub" else 1.0)
     constants = [v.constant if isinstance(v, Affine) else v for v in inputs]
-    parts: dict[str, Part] = {}
+    parts: dict[str, MarkerPart] = {}
     for value, sign in zip(inputs, signs, strict=True):
         if isinstance(value, Affine):
             scaled = {n: _scaled(p, sign, shape) for n, p in value.parts.items()}
@@ -91,7 +95,7 @@ def _positive(value: Value) -> bool:
 def _log_product(
     inputs: Sequence[Value], shape: tuple[int, ...], sign: float
 ) -> Affine:
-    constant, parts = jnp.zeros(shape), dict[str, Part]()
+    constant, parts = jnp.zeros(shape), dict[str, MarkerPart]()
     for value, factor in zip(inputs, (1.0, sign), strict=True):
         logs = value.constant if isinstance(value, Affine) else jnp.log(value)
         constant = constant + factor * logs
@@ -132,12 +136,14 @@ def _broadcast(equation: Any, inputs: Sequence[Value]) -> Value:
     shape = tuple(equation.params["shape"])
     places = equation.params["broadcast_dimensions"]
 
-    def change(part: Part) -> Part:
+    def change(part: MarkerPart) -> MarkerPart:
         if part.axis is None or shape[places[part.axis]] != part.n_units:
             dense = part.dense()
             shifted = (0, *[place + 1 for place in places])
             whole = (part.n_units, *shape)
-            return Part(lax.broadcast_in_dim(dense, whole, shifted), None, part.n_units)
+            return MarkerPart(
+                lax.broadcast_in_dim(dense, whole, shifted), None, part.n_units
+            )
         slope = lax.broadcast_in_dim(part.slope, shape, places)
         return replace(part, slope=slope, axis=places[part.axis])
 
@@ -152,21 +158,21 @@ def _summed(equation: Any, inputs: Sequence[Value]) -> Value:
     if value.log:
         return Opaque("reduce_sum")
 
-    def change(part: Part) -> Part:
+    def change(part: MarkerPart) -> MarkerPart:
         if part.axis is None or part.axis not in axes:
             return _through(equation, part)
         rest = [axis for axis in axes if axis != part.axis]
         slope = jnp.moveaxis(part.slope.sum(rest, keepdims=True), part.axis, 0)
-        return Part(slope.reshape(part.n_units, *total.shape), None, part.n_units)
+        return MarkerPart(slope.reshape(part.n_units, *total.shape), None, part.n_units)
 
     total = _bind(equation, value.constant)
     return Affine(total, _each(value, change))
 
 
-def _through(equation: Any, part: Part, *others: Any) -> Part:
+def _through(equation: Any, part: MarkerPart, *others: Any) -> MarkerPart:
     """An operation that is linear in its first operand, done for every unit."""
     slope = jax.vmap(lambda one: _bind(equation, one, *others))(part.dense())
-    return Part(slope, None, part.n_units)
+    return MarkerPart(slope, None, part.n_units)
 
 
 def _linear_first(equation: Any, inputs: Sequence[Value]) -> Value:
@@ -193,13 +199,13 @@ def _contracted(equation: Any, inputs: Sequence[Value]) -> Value:
     def operands(own: Array) -> list[Array]:
         return [own, inputs[1]] if side == 0 else [inputs[0], own]
 
-    def change(part: Part) -> Part:
+    def change(part: MarkerPart) -> MarkerPart:
         sums = equation.params["dimension_numbers"][0]
         if part.axis is not None and part.axis in sums[side]:
             slope = _kept_apart(equation, operands(part.slope), side, part.axis)
         else:
             slope = jax.vmap(lambda b: _bind(equation, *operands(b)))(part.dense())
-        return Part(slope, None, part.n_units)
+        return MarkerPart(slope, None, part.n_units)
 
     return Affine(_bind(equation, *operands(value.constant)), _each(value, change))
 
@@ -247,10 +253,10 @@ def _linear_jointly(
         for name, part in value.parts.items()
     }
 
-    def part(name: str) -> Part:
+    def part(name: str) -> MarkerPart:
         slopes = [_slope(v, name, units[name]) for v in inputs]
         slope = jax.vmap(lambda *own: _bind(equation, *before, *own))(*slopes)
-        return Part(slope, None, units[name])
+        return MarkerPart(slope, None, units[name])
 
     return Affine(
         _bind(equation, *before, *constants), {name: part(name) for name in units}

@@ -59,7 +59,7 @@ class _Keys(Messenger):  # type: ignore[misc]
 
 
 @dataclass
-class Recorder:
+class MarkerCollector:
     """Collects the markers that a run meets, and leaves their values alone."""
 
     markers: dict[str, Marker] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Rerun:
 
 def first_run(model: Model, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Rerun:
     """Run ``model`` with its observed sites hidden; what is needed to run it again."""
-    recorder, keys, hidden = Recorder(), _Keys(), set()
+    recorder, keys, hidden = MarkerCollector(), _Keys(), set()
     shown: dict[str, dict[str, Any]] = {}
 
     def observed(msg: dict[str, Any]) -> bool:

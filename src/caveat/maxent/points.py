@@ -40,7 +40,7 @@ class Points(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Site:
+class ObservedSite:
     """An observed site, taken apart into parameters that may depend on masks."""
 
     name: str
@@ -72,7 +72,9 @@ class LinearPredictor(Strategy):
     """A strategy for likelihoods with one parameter that is affine in the masks."""
 
     @abstractmethod
-    def points(self, site: Site, place: int, markers: Mapping[str, Marker]) -> Points:
+    def points(
+        self, site: ObservedSite, place: int, markers: Mapping[str, Marker]
+    ) -> Points:
         """Points of the linear predictor whose average gives that over masks."""
 
     @final
@@ -82,7 +84,7 @@ class LinearPredictor(Strategy):
         sites = _sites(rerun)
         return jnp.asarray(sum(self._of_site(site, markers) for site in sites))
 
-    def _of_site(self, site: Site, markers: Mapping[str, Marker]) -> Array:
+    def _of_site(self, site: ObservedSite, markers: Mapping[str, Marker]) -> Array:
         masked = site.masked()
         if not masked:
             return site.observation.weighted(site.observation.log_prob())
@@ -108,7 +110,9 @@ class ClosedForm(LinearPredictor):
     ClosedForm()
     """
 
-    def points(self, site: Site, place: int, markers: Mapping[str, Marker]) -> Points:
+    def points(
+        self, site: ObservedSite, place: int, markers: Mapping[str, Marker]
+    ) -> Points:
         """mean ± gap, where the gap makes the average exact."""
         eta, base = site.leaves[place], site.base
         if isinstance(base, dist.Normal) and base.loc == place and not eta.log:
@@ -150,7 +154,9 @@ class Quadrature(LinearPredictor):
     def __post_init__(self) -> None:
         _validation.positive_int("nodes", self.nodes)
 
-    def points(self, site: Site, place: int, markers: Mapping[str, Marker]) -> Points:
+    def points(
+        self, site: ObservedSite, place: int, markers: Mapping[str, Marker]
+    ) -> Points:
         """Gauss-Hermite points of a normal η (ledger E66)."""
         eta = site.leaves[place]
         nodes, weights = np.polynomial.hermite_e.hermegauss(self.nodes)
@@ -179,7 +185,7 @@ def _root(value: Array) -> Array:
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, value, 1.0)), 0.0)
 
 
-def _sites(rerun: Rerun) -> list[Site]:
+def _sites(rerun: Rerun) -> list[ObservedSite]:
     """The observed sites, with their parameters followed through the model."""
     structures: dict[str, Any] = {}
 
@@ -195,11 +201,11 @@ def _sites(rerun: Rerun) -> list[Site]:
     sites = []
     for name, structure in structures.items():
         own, found = found[: structure.num_leaves], found[structure.num_leaves :]
-        sites.append(Site(name, observed[name], own, structure))
+        sites.append(ObservedSite(name, observed[name], own, structure))
     return sites
 
 
-def _the_one(site: Site, masked: list[int]) -> int:
+def _the_one(site: ObservedSite, masked: list[int]) -> int:
     values = [site.leaves[place] for place in masked]
     opaque = [value.operation for value in values if isinstance(value, Opaque)]
     remedy = "Use Enumerate() if the model has few units, or Fixed(count, seed=0)."
@@ -218,7 +224,7 @@ def _the_one(site: Site, masked: list[int]) -> int:
     return masked[0]
 
 
-def _elementwise(site: Site, value: Affine) -> bool:
+def _elementwise(site: ObservedSite, value: Affine) -> bool:
     """Whether every element of the parameter belongs to one element of the data."""
     base, shape = site.base, value.constant.shape
     if base.event_shape or len(shape) > len(base.batch_shape):

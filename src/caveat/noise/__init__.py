@@ -4,6 +4,7 @@ from caveat.noise.base import Noise, NoisyLayer, NoisyModule
 from caveat.noise.bernoulli import Bernoulli, BernoulliNoise
 from caveat.noise.components import Components
 from caveat.noise.concrete import Concrete, ConcreteNoise
+from caveat.noise.decay import weight_decay_groups
 from caveat.noise.dropconnect import DropConnect
 from caveat.noise.factorised import FactorisedGaussian
 from caveat.noise.gaussian import Gaussian, GaussianNoise
@@ -29,6 +30,7 @@ __all__ = [
     "ConcreteNoise",
     "insert",
     "kl",
+    "weight_decay_groups",
     "Noise",
     "NoisyModule",
     "NoisyLayer",

@@ -11,21 +11,19 @@ that computes the layer with that noise. Such a module
 """
 
 from abc import ABC, abstractmethod
-from numbers import Real
-from typing import Any, cast
+from typing import cast
 
 from torch import Tensor, nn
 
 from caveat import _validation as validation
-from caveat.errors import InputTypeError
-from caveat.noise import divergence
-from caveat.noise.divergence import Lengthscale
 from caveat.noise.layers import (
     WeightLayer,
     require_plain_forward,
     run_with,
     weight_layer,
 )
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class NoisyModule(nn.Module, ABC):
@@ -115,18 +113,18 @@ class Noise(ABC):
     def _wrapped(self, layer: WeightLayer) -> NoisyLayer: ...
 
 
-def drop_rate(value: Any, *, where: str) -> float:
-    """A drop rate given by the user, in [0, 1)."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputTypeError(
-            f"A drop rate must be a number in [0, 1). Got {value!r} of type "
-            f"{type(value).__name__} at {where}."
-        )
-    return validation.drop_rate(float(value), where=where)
+def checked_lengthscale(value: Lengthscale) -> Lengthscale:
+    """A number above 0; a tensor is taken as it is, so that it may be mapped over."""
+    if isinstance(value, Tensor):
+        return value
+    return validation.positive("lengthscale", value)
+
+
+def dropped_kl(weight: Tensor, keep_prob: float, length: Lengthscale) -> Tensor:
+    """KL of weights of which the share p is kept, up to a constant (ledger E30)."""
+    return divergence.dropped(weight.square().sum(), keep_prob, length)
 
 
 def bias_kl(layer: WeightLayer, keep_prob: float, length: Lengthscale) -> Tensor | int:
     """KL of biases that are not drawn, or dropped; 0 if there are none."""
-    if layer.bias is None:
-        return 0
-    return divergence.dropped(layer.bias, keep_prob, length)
+    return 0 if layer.bias is None else dropped_kl(layer.bias, keep_prob, length)

@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from caveat.noise import divergence
-from caveat.noise.base import Noise, drop_rate
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat import _validation as validation
+from caveat.noise.base import Noise, checked_lengthscale, dropped_kl
 from caveat.noise.layers import WeightLayer, unit_axis
 from caveat.noise.units import InputNoisyLayer, UnitNoise
+from caveat.theory.divergence import Lengthscale
 
 
 class BernoulliNoise(UnitNoise):
@@ -56,7 +56,7 @@ class BernoulliNoise(UnitNoise):
     def kl(self, rows: Tensor, lengthscale: Lengthscale) -> Tensor:
         """(l²/2p) |W|² (ledger E30); constants in W are left out."""
         length = checked_lengthscale(lengthscale)
-        return divergence.dropped(rows, self.keep_prob, length)
+        return dropped_kl(rows, self.keep_prob, length)
 
     def extra_repr(self) -> str:
         """Settings as they are printed."""
@@ -80,7 +80,7 @@ class Bernoulli(Noise):
 
     ``kl`` is (l²/2p) |W|² + (l²/2) |b|², p = 1 - f (ledger E30): the KL of paper 000's
     proposition 1 as s -> 0, without its constants. It is a weight decay, the one that
-    ``caveat.theory.weight_decay_groups`` gives.
+    ``caveat.noise.weight_decay_groups`` gives.
 
     Parameters
     ----------
@@ -117,4 +117,4 @@ class Bernoulli(Noise):
 
 
 def _rate(value: float) -> float:
-    return drop_rate(value, where="Bernoulli noise")
+    return validation.drop_rate(value, where="Bernoulli noise")

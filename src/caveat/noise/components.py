@@ -10,22 +10,22 @@ from torch import Tensor, nn
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError
-from caveat.noise import divergence
-from caveat.noise.base import Noise, WeightNoisyLayer
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import Noise, WeightNoisyLayer, checked_lengthscale
 from caveat.noise.layers import WeightLayer, along_rows, n_rows, rows
 from caveat.noise.mixture import normal_bias_kl, with_normal
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class ComponentsLayer(WeightNoisyLayer):
     """A layer each row of which is one of several Gaussians."""
 
     def __init__(
-        self, layer: WeightLayer, probabilities: Sequence[float], sd: float
+        self, layer: WeightLayer, probabilities: Sequence[float], std: float
     ) -> None:
         super().__init__(layer)
         self.probabilities = tuple(probabilities)
-        self.sd = sd
+        self.std = std
         levels = layer.weight.new_tensor(_levels(self.probabilities))
         offsets = torch.tensordot(levels - 1, layer.weight.detach()[None], 0)
         self.offsets = nn.Parameter(offsets.squeeze(1))
@@ -43,19 +43,19 @@ class ComponentsLayer(WeightNoisyLayer):
             n_rows(self.layer), dtype=weight.dtype, device=weight.device
         )
         chosen = along_rows(self.layer, self._chosen(uniform))
-        drawn = with_normal((self.means * chosen).sum(0), self.sd)
-        return drawn, None if self.bias is None else with_normal(self.bias, self.sd)
+        drawn = with_normal((self.means * chosen).sum(0), self.std)
+        return drawn, None if self.bias is None else with_normal(self.bias, self.std)
 
     def kl(self, lengthscale: Lengthscale) -> Tensor:
         """KL from above, with all constants (ledger E36, E37)."""
         length = checked_lengthscale(lengthscale)
         means = rows(self.layer, self.means)
-        weights = divergence.components(means, self.probabilities, self.sd, length)
-        return weights + normal_bias_kl(self.bias, self.sd, length)
+        each = divergence.components(means, self.probabilities, self.std, length)
+        return each.sum() + normal_bias_kl(self.bias, self.std, length)
 
     def extra_repr(self) -> str:
         """Settings as they are printed."""
-        return f"probabilities={self.probabilities}, sd={self.sd:g}"
+        return f"probabilities={self.probabilities}, std={self.std:g}"
 
     def _chosen(self, uniform: Tensor) -> Tensor:
         """One for the component that each number falls into, (components, rows)."""
@@ -84,22 +84,22 @@ class Components(Noise):
     ----------
     probabilities : sequence of float
         π_i, two or more, above 0, with sum 1; that of the component at 0 first.
-    sd : float
+    std : float
         σ, above 0.
 
     Examples
     --------
-    >>> family = Components(probabilities=(0.1, 0.2, 0.7), sd=0.05)
+    >>> family = Components(probabilities=(0.1, 0.2, 0.7), std=0.05)
     >>> layer = family.wrap(nn.Linear(4, 2))
     >>> layer.means.shape
     torch.Size([3, 2, 4])
     """
 
     probabilities: tuple[float, ...] = (0.1, 0.2, 0.7)
-    sd: float = 0.1
+    std: float = 0.1
 
     def __post_init__(self) -> None:
-        validation.positive("sd", self.sd)
+        validation.positive("std", self.std)
         each = [validation.unit_interval("probabilities", p) for p in self._listed()]
         if len(each) < 2 or not math.isclose(sum(each), 1.0, abs_tol=1e-6):
             raise ParameterError(
@@ -108,7 +108,7 @@ class Components(Noise):
             )
 
     def _wrapped(self, layer: WeightLayer) -> ComponentsLayer:
-        return ComponentsLayer(layer, self._listed(), float(self.sd))
+        return ComponentsLayer(layer, self._listed(), float(self.std))
 
     def _listed(self) -> tuple[float, ...]:
         return tuple(self.probabilities)

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from caveat import _validation as validation
-from caveat.noise import divergence
-from caveat.noise.base import Noise
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import Noise, checked_lengthscale, dropped_kl
 from caveat.noise.layers import WeightLayer, unit_axis
 from caveat.noise.units import InputNoisyLayer, UnitNoise
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class ConcreteNoise(UnitNoise):
@@ -72,7 +72,7 @@ class ConcreteNoise(UnitNoise):
     def kl(self, rows: Tensor, lengthscale: Lengthscale) -> Tensor:
         """(l²/2p) |W|² - units H(p) (ledger E34); constants are left out."""
         length = checked_lengthscale(lengthscale)
-        weights = divergence.dropped(rows, 1.0, length) * self._inverse_keep_prob()
+        weights = dropped_kl(rows, 1.0, length) * self._inverse_keep_prob()
         # E34: (l²/(2p)) |W|² - units H(p)
         return weights - len(rows) * divergence.mask_entropy(self.logit_rate)
 

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from caveat.noise import divergence
-from caveat.noise.base import Noise, WeightNoisyLayer, bias_kl, drop_rate
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat import _validation as validation
+from caveat.noise.base import (
+    Noise,
+    WeightNoisyLayer,
+    bias_kl,
+    checked_lengthscale,
+    dropped_kl,
+)
 from caveat.noise.layers import WeightLayer
+from caveat.theory.divergence import Lengthscale
 
 
 class DropConnectLayer(WeightNoisyLayer):
@@ -33,7 +39,7 @@ class DropConnectLayer(WeightNoisyLayer):
     def kl(self, lengthscale: Lengthscale) -> Tensor:
         """(l²/2p) |W|² + (l²/2) |b|² (ledger E30); constants are left out."""
         length = checked_lengthscale(lengthscale)
-        weights = divergence.dropped(self.weight, 1.0 - self.drop_rate, length)
+        weights = dropped_kl(self.weight, 1.0 - self.drop_rate, length)
         return weights + bias_kl(self.layer, self._bias_keep_prob(), length)
 
     def keep_probs(self) -> dict[Tensor, float]:
@@ -75,7 +81,7 @@ class DropConnect(Noise):
     on_biases: bool = False
 
     def __post_init__(self) -> None:
-        drop_rate(self.drop_rate, where="DropConnect")
+        validation.drop_rate(self.drop_rate, where="DropConnect")
 
     def _wrapped(self, layer: WeightLayer) -> DropConnectLayer:
         return DropConnectLayer(layer, float(self.drop_rate), self.on_biases)

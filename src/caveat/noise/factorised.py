@@ -11,24 +11,24 @@ import torch
 from torch import Tensor, nn
 
 from caveat import _validation as validation
-from caveat.noise import divergence
-from caveat.noise.base import Noise, WeightNoisyLayer
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import Noise, WeightNoisyLayer, checked_lengthscale
 from caveat.noise.layers import WeightLayer
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class FactorisedLayer(WeightNoisyLayer):
     """A layer whose weights and biases are independent Gaussians."""
 
-    def __init__(self, layer: WeightLayer, initial_sd: float) -> None:
+    def __init__(self, layer: WeightLayer, initial_std: float) -> None:
         super().__init__(layer)
-        start = math.log(initial_sd)
-        self.log_sd = nn.Parameter(torch.full_like(layer.weight.detach(), start))
+        start = math.log(initial_std)
+        self.log_std = nn.Parameter(torch.full_like(layer.weight.detach(), start))
         self.log_sd_bias = like_bias(layer, start)
 
     def sample(self) -> tuple[Tensor, Tensor | None]:
         """Draw every weight and bias."""
-        weight = self.weight + self.log_sd.exp() * torch.randn_like(self.weight)
+        weight = self.weight + self.log_std.exp() * torch.randn_like(self.weight)
         if self.bias is None or self.log_sd_bias is None:
             return weight, None
         return weight, self.bias + self.log_sd_bias.exp() * torch.randn_like(self.bias)
@@ -36,10 +36,11 @@ class FactorisedLayer(WeightNoisyLayer):
     def kl(self, lengthscale: Lengthscale) -> Tensor:
         """KL in full (ledger E26)."""
         length = checked_lengthscale(lengthscale)
-        weights = divergence.gaussian(self.weight, self.log_sd, length)
+        weights = divergence.gaussian(self.weight, self.log_std, length).sum()
         if self.bias is None or self.log_sd_bias is None:
             return weights
-        return weights + divergence.gaussian(self.bias, self.log_sd_bias, length)
+        biases = divergence.gaussian(self.bias, self.log_sd_bias, length)
+        return weights + biases.sum()
 
 
 @dataclass(frozen=True)
@@ -52,23 +53,23 @@ class FactorisedGaussian(Noise):
 
     Parameters
     ----------
-    initial_sd : float
+    initial_std : float
         s before training.
 
     Examples
     --------
-    >>> layer = FactorisedGaussian(initial_sd=0.05).wrap(nn.Linear(3, 2))
+    >>> layer = FactorisedGaussian(initial_std=0.05).wrap(nn.Linear(3, 2))
     >>> [name for name, _ in layer.named_parameters()]
-    ['log_sd', 'log_sd_bias', 'layer.weight', 'layer.bias']
+    ['log_std', 'log_sd_bias', 'layer.weight', 'layer.bias']
     """
 
-    initial_sd: float = 0.05
+    initial_std: float = 0.05
 
     def __post_init__(self) -> None:
-        validation.positive("initial_sd", self.initial_sd)
+        validation.positive("initial_std", self.initial_std)
 
     def _wrapped(self, layer: WeightLayer) -> FactorisedLayer:
-        return FactorisedLayer(layer, float(self.initial_sd))
+        return FactorisedLayer(layer, float(self.initial_std))
 
 
 def like_bias(layer: WeightLayer, value: float) -> nn.Parameter | None:

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from caveat import _validation as validation
-from caveat.noise import divergence
-from caveat.noise.base import Noise, drop_rate
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import Noise, checked_lengthscale
 from caveat.noise.layers import WeightLayer, unit_axis
 from caveat.noise.units import InputNoisyLayer, UnitNoise
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class GaussianNoise(UnitNoise):
@@ -49,7 +49,7 @@ class GaussianNoise(UnitNoise):
     def kl(self, rows: Tensor, lengthscale: Lengthscale) -> Tensor:
         """(l²/2)(1 + α) |w|² - log(α |w|²)/2 over rows w (ledger E32)."""
         length = checked_lengthscale(lengthscale)
-        return divergence.multiplied(rows, self.variance, length)
+        return divergence.multiplied(rows, self.variance, length).sum()
 
     def extra_repr(self) -> str:
         """Settings as they are printed."""
@@ -99,4 +99,6 @@ class Gaussian(Noise):
 
 
 def _positive_rate(value: float) -> float:
-    return validation.positive("drop_rate", drop_rate(value, where="Gaussian noise"))
+    return validation.positive(
+        "drop_rate", validation.drop_rate(value, where="Gaussian noise")
+    )

@@ -23,7 +23,7 @@ Kinds: TypeAlias = type[nn.Module] | tuple[type[nn.Module], ...]
 _UNTRAINED = """{name} was not trained with this noise. With a rate that it was not
 trained with, the spread of its draws is no posterior: it shows how the network bears
 the noise, not what it knows. Train the returned model before its uncertainty is used,
-with caveat.noise.kl in the loss or the decay of caveat.theory.weight_decay_groups."""
+with caveat.noise.kl in the loss or the decay of caveat.noise.weight_decay_groups."""
 
 _LEFT_OUT = """
 These have weights, too, and stay without noise: {names}."""

@@ -10,20 +10,20 @@ import torch
 from torch import Tensor, nn
 
 from caveat import _validation as validation
-from caveat.noise import divergence
-from caveat.noise.base import Noise, WeightNoisyLayer
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import Noise, WeightNoisyLayer, checked_lengthscale
 from caveat.noise.layers import WeightLayer
+from caveat.theory import divergence
+from caveat.theory.divergence import Lengthscale
 
 
 class LowRankLayer(WeightNoisyLayer):
     """A layer whose weights and biases are jointly Gaussian."""
 
-    def __init__(self, layer: WeightLayer, rank: int, initial_sd: float) -> None:
+    def __init__(self, layer: WeightLayer, rank: int, initial_std: float) -> None:
         super().__init__(layer)
         mean = self._mean().detach()
-        half = initial_sd / math.sqrt(2.0)  # the variance in equal shares
-        self.log_sd = nn.Parameter(torch.full_like(mean, math.log(half)))
+        half = initial_std / math.sqrt(2.0)  # the variance in equal shares
+        self.log_std = nn.Parameter(torch.full_like(mean, math.log(half)))
         directions = _directions(rank, len(mean)).to(mean)
         self.factors = nn.Parameter(directions * half / math.sqrt(rank))
 
@@ -31,7 +31,7 @@ class LowRankLayer(WeightNoisyLayer):
         """Draw all weights and biases together."""
         mean, factors = self._mean(), self.factors
         common = torch.randn(len(factors), dtype=mean.dtype, device=mean.device)
-        own = self.log_sd.exp() * torch.randn_like(mean)
+        own = self.log_std.exp() * torch.randn_like(mean)
         drawn = mean + own + common @ factors
         weight = drawn[: self.weight.numel()].reshape(self.weight.shape)
         return weight, None if self.bias is None else drawn[self.weight.numel() :]
@@ -39,7 +39,7 @@ class LowRankLayer(WeightNoisyLayer):
     def kl(self, lengthscale: Lengthscale) -> Tensor:
         """KL in full (ledger E38)."""
         length = checked_lengthscale(lengthscale)
-        return divergence.low_rank(self._mean(), self.log_sd, self.factors, length)
+        return divergence.low_rank(self._mean(), self.log_std, self.factors, length)
 
     def extra_repr(self) -> str:
         """Settings as they are printed."""
@@ -65,25 +65,25 @@ class LowRank(Noise):
     ----------
     rank : int
         Number of common directions.
-    initial_sd : float
+    initial_std : float
         Standard deviation of a weight before training, half of its variance common.
 
     Examples
     --------
-    >>> layer = LowRank(rank=2, initial_sd=0.1).wrap(nn.Linear(3, 2))
-    >>> layer.factors.shape, layer.log_sd.shape
+    >>> layer = LowRank(rank=2, initial_std=0.1).wrap(nn.Linear(3, 2))
+    >>> layer.factors.shape, layer.log_std.shape
     (torch.Size([2, 8]), torch.Size([8]))
     """
 
     rank: int = 2
-    initial_sd: float = 0.05
+    initial_std: float = 0.05
 
     def __post_init__(self) -> None:
         validation.positive_int("rank", self.rank)
-        validation.positive("initial_sd", self.initial_sd)
+        validation.positive("initial_std", self.initial_std)
 
     def _wrapped(self, layer: WeightLayer) -> LowRankLayer:
-        return LowRankLayer(layer, int(self.rank), float(self.initial_sd))
+        return LowRankLayer(layer, int(self.rank), float(self.initial_std))
 
 
 def _directions(rank: int, size: int) -> Tensor:

@@ -21,10 +21,10 @@ from torch.nn.utils.rnn import (
     pad_packed_sequence,
 )
 
+from caveat import _validation as validation
 from caveat.errors import InputTypeError, UnsupportedModelError
-from caveat.noise import divergence
-from caveat.noise.base import NoisyModule, drop_rate
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import NoisyModule, checked_lengthscale, dropped_kl
+from caveat.theory.divergence import Lengthscale
 
 State: TypeAlias = tuple[Tensor, ...]  # h; h and c of an LSTM; each (batch, hidden)
 
@@ -55,8 +55,10 @@ class _OneMaskPerSequence(NoisyModule, nn.RNNBase):
         name = type(self).__name__
         _refuse(_OWN_DROPOUT, name, self.dropout)
         _refuse(_PROJECTED, name, self.proj_size)
-        self.input_drop_rate = drop_rate(input_drop_rate, where=f"inputs of {name}")
-        self.recurrent_drop_rate = drop_rate(
+        self.input_drop_rate = validation.drop_rate(
+            input_drop_rate, where=f"inputs of {name}"
+        )
+        self.recurrent_drop_rate = validation.drop_rate(
             recurrent_drop_rate, where=f"the state of {name}"
         )
 
@@ -114,7 +116,7 @@ class _OneMaskPerSequence(NoisyModule, nn.RNNBase):
         """
         length = checked_lengthscale(lengthscale)
         terms = [
-            divergence.dropped(parameter, self._keep_prob(name), length)
+            dropped_kl(parameter, self._keep_prob(name), length)
             for name, parameter in self.named_parameters()
         ]
         return torch.stack(terms).sum()

@@ -1,20 +1,17 @@
 """The KL term of a whole model."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.dropout import _DropoutNd
 
 from caveat import _validation as validation
+from caveat._torch import DropoutNd
 from caveat.errors import ParameterError
-from caveat.noise import divergence
-from caveat.noise.base import NoisyModule
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import NoisyModule, checked_lengthscale, dropped_kl
+from caveat.noise.priors import NO_PRIOR, is_bias, listed, named_keep_probs
 from caveat.noise.units import UnitNoise
-
-_NO_PRIOR = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.PReLU)
+from caveat.theory.divergence import Lengthscale
 
 _LOOSE = """keep_prob must be given for the weights that {names} feed.
 Dropout beside a layer does not say which weights it feeds. Pass keep_prob={{name of the
@@ -80,7 +77,7 @@ def kl(
     terms = [module.kl(length) for module in noisy]
     keeps = _keep_probs(model, inside, keep_prob)
     for name, parameter in _points(model, inside):
-        terms.append(divergence.dropped(parameter, keeps(name), length))
+        terms.append(dropped_kl(parameter, keeps(name), length))
     return torch.stack(terms).sum() if terms else torch.zeros(())
 
 
@@ -91,8 +88,7 @@ class _Keeps:
         self.named, self.other = named, other
 
     def __call__(self, name: str) -> float:
-        is_bias = "bias" in name.rpartition(".")[2]
-        return self.named.get(name, 1.0 if is_bias else self.other)
+        return self.named.get(name, 1.0 if is_bias(name) else self.other)
 
 
 def _keep_probs(
@@ -103,28 +99,14 @@ def _keep_probs(
     }
     no_rate = [n for n, m in loose.items() if getattr(m, "keep_prob", 1.0) is None]
     if no_rate:
-        raise ParameterError(_LEARNED.format(names=_listed(no_rate)))
+        raise ParameterError(_LEARNED.format(names=listed(no_rate)))
     if given is None:
         if loose:
-            raise ParameterError(_LOOSE.format(names=_listed(loose)))
+            raise ParameterError(_LOOSE.format(names=listed(loose)))
         return _Keeps({}, 1.0)
     if not isinstance(given, Mapping):
-        return _Keeps({}, validation.keep_probability("keep_prob", given))
-    return _Keeps(_named(model, given), 1.0)
-
-
-def _named(model: nn.Module, given: Mapping[str, float]) -> dict[str, float]:
-    names = dict(model.named_parameters(remove_duplicate=False))
-    for name in given:
-        if name not in names:
-            raise ParameterError(
-                f"keep_prob must name parameters of the model. Got {name!r}; "
-                f"there are {_listed(names)}."
-            )
-    return {
-        name: validation.keep_probability(f"keep_prob[{name!r}]", value)
-        for name, value in given.items()
-    }
+        return _Keeps({}, validation.keep_prob("keep_prob", given))
+    return _Keeps(named_keep_probs(model, given), 1.0)
 
 
 def _drops(module: nn.Module) -> bool:
@@ -133,7 +115,7 @@ def _drops(module: nn.Module) -> bool:
         return True
     if isinstance(module, nn.RNNBase):
         return bool(module.dropout and module.num_layers > 1)
-    return isinstance(module, _DropoutNd) and module.p > 0
+    return isinstance(module, DropoutNd) and module.p > 0
 
 
 def _points(model: nn.Module, inside: set[int]) -> Iterator[tuple[str, Tensor]]:
@@ -142,13 +124,9 @@ def _points(model: nn.Module, inside: set[int]) -> Iterator[tuple[str, Tensor]]:
         id(p) for m in model.modules() if id(m) in inside for p in m.parameters()
     }
     for path, module in model.named_modules():
-        if isinstance(module, _NO_PRIOR):
+        if isinstance(module, NO_PRIOR):
             continue
         for name, parameter in module.named_parameters(path, recurse=False):
             if id(parameter) not in seen:
                 seen.add(id(parameter))
                 yield name, parameter
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names))

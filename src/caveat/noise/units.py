@@ -5,8 +5,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from caveat.noise.base import NoisyLayer, bias_kl
-from caveat.noise.divergence import Lengthscale, checked_lengthscale
+from caveat.noise.base import NoisyLayer, bias_kl, checked_lengthscale
 from caveat.noise.layers import (
     WeightLayer,
     require_plain_forward,
@@ -14,6 +13,7 @@ from caveat.noise.layers import (
     run_with,
     unit_axis,
 )
+from caveat.theory.divergence import Lengthscale
 
 
 class UnitNoise(nn.Module, ABC):

@@ -1,59 +1,108 @@
-"""What ``caveat reproduce`` offers: one line for each figure or table."""
+"""What ``caveat reproduce`` offers: an entry for each figure or table of the papers."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from caveat._optional import require
+
+if TYPE_CHECKING:
+    from caveat.papers.experiment import AnyExperiment
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of one command only: a field of its experiment."""
+
+    name: str
+    kind: Any  # of its value
+    default: Any
+    text: str  # for the help
+    least: int | None = None  # the smallest number
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A figure or table of the papers.
+    """A figure or table of the papers."""
 
-    Attributes
-    ----------
-    name : str
-        As in ``caveat reproduce NAME``; ``caveat.papers.NAME`` holds
-        ``reproduce_NAME``.
-    summary : str
-        What it is and how long it takes.
-    """
+    name: str  # as in `caveat reproduce NAME`
+    where: str  # module and class of the experiment; loaded when it is needed
+    summary: str  # what it is and how long it takes
+    options: tuple[Option, ...] = ()  # those that others do not have
 
-    name: str
-    summary: str
+    def experiment(
+        self, folder: Path, *, quick: bool = False, **options: Any
+    ) -> "AnyExperiment":
+        """The experiment, with the folder of its files."""
+        module, name = self.where.split(":")
+        kind = getattr(import_module(f"caveat.papers.{module}"), name)
+        found: AnyExperiment = kind(folder, quick, **options)
+        return found
 
-    def run(self, output: Path, *, quick: bool, n_workers: int | None) -> str:
-        """Run it, write its files, and return its page.
+    def run(
+        self, folder: Path, *, quick: bool, n_workers: int | None, **options: Any
+    ) -> str:
+        """Run it, write its files, and return its page."""
+        require("matplotlib", extra="plot")
+        from caveat.papers.runner import reproduce  # here: it brings matplotlib
 
-        Parameters
-        ----------
-        output : Path
-            The folder for page, figure and CSV.
-        quick : bool
-            Whether this is a smoke test.
-        n_workers : int, optional
-            Processes, by default one per core.
-
-        Returns
-        -------
-        str
-            The page, Markdown.
-        """
-        module = import_module(f"caveat.papers.{self.name}")
-        run: Callable[..., str] = getattr(module, f"reproduce_{self.name}")
-        return run(output, quick=quick, n_workers=n_workers)
+        experiment = self.experiment(folder, quick=quick, **options)
+        return reproduce(experiment, n_workers=n_workers)
 
 
-REPRODUCTIONS = (
-    Reproduction("co2", "Figs 2 and 3 of paper 001: CO2 extrapolated (minutes)."),
-    Reproduction("solar", "Appendix D.1 of paper 001: gaps interpolated (minutes)."),
-    Reproduction("softmax", "Fig. 1 of paper 001: functions and softmax (seconds)."),
-    Reproduction("mnist", "Fig. 4 of paper 001: a rotated digit (minutes)."),
-    Reproduction("convnet", "Section 4.2 of paper 000: dropout in convnets (minutes)."),
-    Reproduction("sequence", "LSTMs with one mask per sequence (minutes)."),
-    Reproduction("ensemble", "MC dropout against ensembles, paper 000 (minutes)."),
-    Reproduction("rl", "Figs 5 and 6 of paper 001: Thompson sampling (minutes)."),
-    Reproduction("shrinkage", "Fig. 1a of paper 002: weights under dropout (seconds)."),
-    Reproduction("misspecification", "Fig. 1b of paper 002: wrong models (minutes)."),
-    Reproduction("reviews", "Fig. 2 of paper 002: Amazon reviews (minutes)."),
+class Protocol(StrEnum):
+    """How Table 1 is run."""
+
+    paper = "paper"
+    grid = "grid"
+    best = "best"
+    flagship = "flagship"
+
+
+_TABLE1 = (
+    Option(
+        "protocol",
+        Protocol,
+        Protocol.paper,
+        "paper: as released; grid: the authors' rerun of 2018; best: what we would "
+        "ship; flagship: ensembles with a learned noise.",
+    ),
+    Option("sets", str, "", "Names with commas, by default all nine."),
+    Option("splits", int | None, None, "Only the first so many splits.", least=1),
+)
+_ALL = {
+    "table1": "Table 1 of paper 001: UCI regression (minutes to hours).",
+    "co2": "Figs 2 and 3 of paper 001: CO2 extrapolated (minutes).",
+    "solar": "Appendix D.1 of paper 001: gaps interpolated (minutes).",
+    "softmax": "Fig. 1 of paper 001: functions and softmax (seconds).",
+    "mnist": "Fig. 4 of paper 001: a rotated digit (minutes).",
+    "convnet": "Section 4.2 of paper 000: dropout in convnets (minutes).",
+    "sequence": "LSTMs with one mask per sequence (minutes).",
+    "ensemble": "MC dropout against ensembles, paper 000 (minutes).",
+    "rl": "Figs 5 and 6 of paper 001: Thompson sampling (minutes).",
+    "shrinkage": "Fig. 1a of paper 002: weights under dropout (seconds).",
+    "misspecification": "Fig. 1b of paper 002: wrong models (minutes).",
+    "reviews": "Fig. 2 of paper 002: Amazon reviews (minutes).",
+}
+_WHERE = {
+    "table1": "table1.experiment:Table1",
+    "co2": "series.co2:CO2",
+    "solar": "series.solar:Solar",
+    "softmax": "softmax:Softmax",
+    "mnist": "mnist.experiment:Mnist",
+    "convnet": "convnet.experiment:ConvNet",
+    "sequence": "sequence.experiment:MaskPerSequence",
+    "ensemble": "ensemble.experiment:Ensembles",
+    "rl": "rl.experiment:ThompsonSampling",
+    "shrinkage": "shrinkage:Shrinkage",
+    "misspecification": "misspecification.experiment:Misspecification",
+    "reviews": "reviews.experiment:AmazonReviews",
+}
+_OPTIONS = {"table1": _TABLE1}
+
+REPRODUCTIONS = tuple(
+    Reproduction(name, _WHERE[name], summary, _OPTIONS.get(name, ()))
+    for name, summary in _ALL.items()
 )

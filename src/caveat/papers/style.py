@@ -105,3 +105,17 @@ def name_axes(axes: Axes, title: str, x: str = "", y: str = "") -> None:
         axes.set_xlabel(x)
     if y:
         axes.set_ylabel(y)
+
+
+def name_outer(grid: NDArray[np.object_], x: str = "", y: str = "") -> None:
+    """Labels below the last row and beside the first column, if not empty."""
+    for axes in grid[-1] if x else ():
+        axes.set_xlabel(x)
+    for axes in grid[:, 0] if y else ():
+        axes.set_ylabel(y)
+
+
+def legend_below(figure: Figure, axes: Axes, *, ncols: int) -> None:
+    """One legend for all panels, below them, with what is drawn in one of them."""
+    handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=ncols)

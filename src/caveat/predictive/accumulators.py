@@ -14,10 +14,10 @@ from torch import Tensor
 from caveat import _validation
 from caveat._random import Seed, as_seed
 from caveat.errors import ParameterError
-from caveat.predictive.classification import CategoricalPredictive
+from caveat.predictive.categorical import CategoricalPredictive
 from caveat.predictive.covariance import JointMoments
+from caveat.predictive.gaussian import JOINT_LIMIT, GaussianPredictive, per_draw
 from caveat.predictive.moments import Moments, finite_moments, merge, working_dtype
-from caveat.predictive.regression import JOINT_LIMIT, GaussianPredictive, per_draw
 from caveat.predictive.tally import Tally
 
 Gathered = TypeVar("Gathered")

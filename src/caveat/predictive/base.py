@@ -1,4 +1,10 @@
-"""What every predictive can answer, however it was made."""
+"""The waist: what every predictive answers, however it was made.
+
+Everything upstream makes a :class:`Predictive`, everything downstream reads one and
+asks at most on which side it stands, :class:`RegressionPredictive` or
+:class:`ClassificationPredictive`. ``tests/predictive/test_contract.py`` holds every
+kind to every promise.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -12,6 +18,8 @@ from torch import Tensor
 
 from caveat import _validation
 from caveat._optional import require
+from caveat._random import Seed, as_seed
+from caveat.errors import DrawsNotKeptError
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped, unused-ignore]
@@ -23,17 +31,68 @@ DRAWS_FIRST = {"rows": 1}  # metadata of a field whose rows are its second axis
 class Predictive(ABC):
     """A prediction with its uncertainty, for a batch of rows.
 
-    It is a value: nothing can be assigned to it. A subclass is a frozen dataclass
-    whose tensor fields have rows first (or second, if marked ``DRAWS_FIRST``);
-    selecting and joining rows then work for it as they are.
+    It is a value: nothing can be assigned to it, and no gradient passes through it. A
+    subclass is a frozen dataclass whose tensor fields have rows first (or second, if
+    marked ``DRAWS_FIRST``) and whose other fields are the same for all rows; selecting
+    and joining rows then work for it as they are. A field may be a predictive of the
+    same rows.
 
     Attributes
     ----------
     n_draws : int
-        Number of draws behind the answer; 0 if it is exact.
+        Number of draws behind the answer; 0 if nothing was sampled.
     """
 
     n_draws: int
+
+    @property
+    @abstractmethod
+    def mean_error(self) -> Tensor:
+        """Monte Carlo standard error of ``mean``, or of ``probs`` (ledger E4).
+
+        It is 0 where nothing was sampled, and infinite for a single draw.
+        """
+
+    @property
+    def draws(self) -> Tensor:
+        """What the draws said, draws first, if they were kept.
+
+        Outputs of shape (draws, batch, *event), or logits of shape (draws, batch,
+        *extra, classes). Without them, a :class:`~caveat.errors.DrawsNotKeptError`.
+        """
+        raise DrawsNotKeptError(
+            f"A {type(self).__name__} with n_draws={self.n_draws} holds no draws. "
+            f"MCDropout.regress and .classify make predictives with draws."
+        )
+
+    @abstractmethod
+    def log_prob(self, y: Tensor) -> Tensor:
+        """Log density, or log probability, of what was observed."""
+
+    def sample(self, n_observations: int, *, seed: Seed = None) -> Tensor:
+        """New observations of every row.
+
+        Each row is sampled on its own: what rows have in common is in ``draws`` only.
+
+        Parameters
+        ----------
+        n_observations : int
+            How many of each row.
+        seed : int, torch.Generator or None
+            The same seed gives the same observations.
+
+        Returns
+        -------
+        Tensor, shape (n_observations, batch, *event)
+            Values, jointly over the event; or class numbers, (n_observations, batch,
+            *extra).
+        """
+        number = _validation.positive_int("n_observations", n_observations)
+        return self._sample(number, as_seed(seed))
+
+    @abstractmethod
+    def _sample(self, number: int, seed: int) -> Tensor:
+        """What ``sample`` returns; the seed is fixed."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -68,7 +127,7 @@ class Predictive(ABC):
         rows = _validation.row_index(index, len(self))
         chosen: dict[str, Any] = {
             name: value[:, rows] if axis else value[rows]
-            for name, value, axis in self._row_tensors()
+            for name, value, axis in self._row_fields()
         }
         return replace(self, **chosen)
 
@@ -83,8 +142,8 @@ class Predictive(ABC):
         Parameters
         ----------
         parts : sequence of Predictive
-            All of one kind, with the same number of draws and the same outputs,
-            and with their draws kept in all or in none.
+            All of one kind, with the same number of draws and the same outputs, made
+            in the same way, and with their draws kept in all or in none.
 
         Returns
         -------
@@ -93,15 +152,17 @@ class Predictive(ABC):
         """
         parts = _validation.instances("parts", parts, cls)
         _validation.all_equal("n_draws", [part.n_draws for part in parts])
-        rows = [list(part._row_tensors()) for part in parts]
+        rows = [list(part._row_fields()) for part in parts]
         _validation.all_equal("kept tensors", [[r[0] for r in row] for row in rows])
         joined: dict[str, Any] = {}
         for same in zip(*rows, strict=True):
             name, _, axis = same[0]
-            shapes = [[*t.shape[:axis], *t.shape[axis + 1 :]] for _, t, _ in same]
-            _validation.all_equal(f"shape of {name} without its rows", shapes)
-            joined[name] = torch.cat([tensor for _, tensor, _ in same], axis)
+            joined[name] = _joined(name, [value for _, value, _ in same], axis)
         first: Self = parts[0]
+        for field in fields(first):
+            if field.name not in joined:
+                values = [getattr(part, field.name) for part in parts]
+                _validation.all_equal(_shown(field.name), values)
         return replace(first, **joined)
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -135,12 +196,25 @@ class Predictive(ABC):
         lines += [f"  {name:<{width}}  {_spread(v)}" for name, v in shown.items()]
         return "\n".join(lines)
 
-    def _row_tensors(self) -> Iterator[tuple[str, Tensor, int]]:
+    def _row_fields(self) -> Iterator[tuple[str, Any, int]]:
         """Name, value and row axis of each field that has rows."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, Tensor):
+            if isinstance(value, Tensor | Predictive):
                 yield field.name, value, field.metadata.get("rows", 0)
+
+
+def _joined(name: str, values: Sequence[Any], axis: int) -> Any:
+    """Tensors, or predictives, joined along their rows."""
+    if isinstance(values[0], Predictive):
+        return type(values[0]).concatenate(values)
+    shapes = [[*t.shape[:axis], *t.shape[axis + 1 :]] for t in values]
+    _validation.all_equal(f"shape of {_shown(name)} without its rows", shapes)
+    return torch.cat(list(values), axis)
+
+
+def _shown(field_name: str) -> str:
+    return field_name.removeprefix("_")
 
 
 def count_of(number: int, noun: str) -> str:

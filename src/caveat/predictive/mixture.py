@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from caveat._random import random_uniform, stream_key
 from caveat.predictive.moments import BLOCK, blocks, flat_event, wide_dtype
 
 _WIDTH = 1e-6  # a quantile is known to this part of the standard deviation
@@ -35,6 +36,35 @@ def log_density(draws: Tensor, precision: Tensor, y: Tensor) -> Tensor:
     #                  - log T - D/2 log 2 pi
     constant = math.log(len(draws)) + 0.5 * y.shape[1] * math.log(2 * math.pi)
     return total - constant  # shape: (batch,)
+
+
+def cdf(draws: Tensor, precision: Tensor, y: Tensor) -> Tensor:
+    """Cdf of each output on its own at ``y`` (batch, *event), in the widest type."""
+    wide = wide_dtype(draws.device)
+    y = y.to(wide)
+    total = torch.zeros_like(y)
+    for block, own in _paired_blocks(draws, precision):
+        # E104: F(y) = (1/T) sum_t Phi((y - f_t) sqrt(tau_t))
+        scores = (y - block.to(wide)) * own.to(wide).sqrt()
+        total += torch.special.ndtr(scores).sum(0)
+    return total / len(draws)
+
+
+def observations(draws: Tensor, precision: Tensor, number: int, seed: int) -> Tensor:
+    """Observations of each row, shape (number, batch, *event); a draw and noise."""
+    rows = torch.arange(draws.shape[1], device=draws.device)
+    key = stream_key(seed, "observed draw")
+    uniforms = random_uniform(key, range(number), (len(rows),)).to(draws.device)
+    which = (uniforms * len(draws)).long()  # shape: (number, batch)
+    own = _with_draws_axis(precision, draws).expand(draws.shape)[which, rows]
+    noise = standard_normal(number, draws.shape[1:], seed).to(draws.device)
+    return draws[which, rows] + noise * own.rsqrt()
+
+
+def standard_normal(number: int, shape: Sequence[int], seed: int) -> Tensor:
+    """Float64 numbers from N(0, 1), shape (number, *shape)."""
+    key = stream_key(seed, "observation noise")
+    return torch.special.ndtri(random_uniform(key, range(number), shape))
 
 
 def mean_noise_variance(precision: Tensor) -> Tensor:

@@ -1,165 +1,41 @@
-"""The predictive of a regression model: a mixture of T Gaussians per row.
+"""The regression side of the waist: the predictive of real numbers."""
 
-.. [Gal2016] Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation:
-   representing model uncertainty in deep learning. ICML 2016 (seed paper 001).
-"""
-
-import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self, final
+from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from caveat import _validation
-from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
-from caveat.predictive.base import DRAWS_FIRST, Predictive, count_of
-from caveat.predictive.covariance import JointMoments
-from caveat.predictive.mixture import log_density, mean_noise_variance, quantiles
-from caveat.predictive.moments import Moments, finite_moments, flat_event, working_dtype
-
-JOINT_LIMIT = 64  # outputs for which a covariance is gathered without the draws
-
-SAMPLED, EXACT = "sampled", "exact"  # how mean and variance were found
+from caveat.errors import ParameterError, ShapeError
+from caveat.predictive.base import Predictive
 
 
-@final
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianPredictive(Predictive):
-    """Mean, variance and density of a regression, from T draws [Gal2016]_.
+class RegressionPredictive(Predictive):
+    """A distribution over the outputs of each row.
 
-    Each draw f_t(x) is the centre of a Gaussian with the variance 1/tau of the
-    observation noise; the predictive is the average of the T Gaussians. A model that
-    learns the noise gives each draw its own tau_t(x). Make one by :meth:`from_draws`,
-    or by ``MCDropout.regress``. No gradient passes through it.
-
-    Attributes
-    ----------
-    mean : Tensor, shape (batch, *event)
-        Average of the draws (ledger E1; eq. 11). Float64 for float64 draws and
-        float32 for all others.
-    epistemic_variance : Tensor, shape (batch, *event)
-        Variance of the draws, with divisor T: what the model does not know.
-    precision : Tensor, shape (batch, *event)
-        tau, the inverse variance of the observation noise; if each draw has its own,
-        the inverse of their mean variance.
-    method : str
-        How mean, variance and covariance were found: ``"sampled"``, from the draws;
-        or in closed form, and then how (see :meth:`with_moments`). Density, quantiles
-        and intervals always come from the draws.
-
-    Examples
-    --------
-    >>> import torch
-    >>> draws = torch.tensor([[[0.0], [1.0]], [[2.0], [1.0]]])  # 2 draws, 2 rows
-    >>> predictive = GaussianPredictive.from_draws(draws, precision=4.0)
-    >>> predictive.mean.squeeze(1), predictive.variance.squeeze(1)
-    (tensor([1., 1.]), tensor([1.2500, 0.2500]))
-    >>> predictive.log_prob(torch.tensor([[1.0], [1.0]]))
-    tensor([-2.2258, -0.2258])
-    >>> predictive[1]
-    GaussianPredictive: 1 row of outputs (1,), 2 draws (kept)
-      mean  1 (median), 1 to 1
-      std   0.5 (median), 0.5 to 0.5
+    What all regressions answer is said here, once. Answers are in the type of ``mean``
+    and in the units of y; densities are joint over the outputs of a row, quantiles,
+    intervals and scores are of each output on its own.
     """
 
-    mean: Tensor
-    epistemic_variance: Tensor
-    precision: Tensor
-    _draws: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
-    _joint: Tensor | None = None  # shape: (batch, D, D), epistemic
-    _draw_precision: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
-    method: str = SAMPLED
-    _mean_error: Tensor | None = None  # if it is not that of the draws
-
-    @classmethod
-    def from_draws(cls, draws: Tensor, *, precision: Any) -> Self:
-        """The predictive of the outputs of T stochastic passes.
-
-        Parameters
-        ----------
-        draws : Tensor, shape (draws, batch, *event)
-            Held, not copied: do not write to it afterwards.
-        precision : float or Tensor
-            tau in units of 1/y², broadcastable to (batch, *event). A vector counts
-            as one value per output; one per row needs the shape (batch, 1). With as
-            many axes as ``draws``, the first is that of the draws: each has its own.
-
-        Returns
-        -------
-        GaussianPredictive
-            Which keeps its draws, so that everything can be asked of it.
-        """
-        draws = _validation.draws(draws, axes="(draws, batch, *event)", least=2)
-        dtype = working_dtype(draws.dtype)
-        tau = _validation.precision(precision)
-        moments = finite_moments(draws)
-        if tau.ndim < draws.ndim:
-            return cls.from_moments(moments, dtype, precision=tau, draws=draws.detach())
-        own = per_draw(tau, draws)
-        mean_tau = mean_noise_variance(own).reciprocal()
-        return cls.from_moments(
-            moments,
-            dtype,
-            precision=mean_tau,
-            draws=draws.detach(),
-            draw_precision=own,
-        )
-
-    @classmethod
-    def from_moments(
-        cls,
-        moments: Moments,
-        dtype: torch.dtype,
-        *,
-        precision: Any,
-        draws: Tensor | None = None,
-        joint: JointMoments | None = None,
-        draw_precision: Tensor | None = None,
-    ) -> Self:
-        """The predictive of gathered moments; what accumulators end with.
-
-        Parameters
-        ----------
-        moments : Moments
-            Of the draws, of shape (batch, *event).
-        dtype : torch.dtype
-            The type of the answers.
-        precision : float or Tensor
-            As for :meth:`from_draws`.
-        draws : Tensor, optional
-            The draws themselves, if they are to be kept.
-        joint : JointMoments, optional
-            Their joint moments, for the covariance of draws that are not kept.
-        draw_precision : Tensor, shape (draws, batch, *event), optional
-            tau of each draw, if they differ; ``precision`` is then the inverse of the
-            mean of their inverses.
-
-        Returns
-        -------
-        GaussianPredictive
-            Which has a density and quantiles only if ``draws`` are given.
-        """
-        # E1: mean = (1/T) sum_t f_t
-        mean = moments.mean.to(dtype)
-        tau = _validation.precision_for(precision, mean)
-        covariance = None if joint is None else joint.covariance
-        variance = moments.variance.to(dtype)
-        return cls(
-            moments.count, mean, variance, tau, draws, covariance, draw_precision
-        )
-
-    def __len__(self) -> int:
-        return len(self.mean)
+    @property
+    @abstractmethod
+    def mean(self) -> Tensor:
+        """Mean of a new observation; shape (batch, *event)."""
 
     @property
-    def noise_variance(self) -> Tensor:
-        """Variance of the observation noise, 1/tau; shape (batch, *event).
+    @abstractmethod
+    def epistemic_variance(self) -> Tensor:
+        """Variance that more data would take away; shape (batch, *event)."""
 
-        The mean of 1/tau_t (ledger E85), if each draw has its own precision.
-        """
-        return self.precision.reciprocal()
+    @property
+    @abstractmethod
+    def noise_variance(self) -> Tensor:
+        """Variance of the observation noise; shape (batch, *event)."""
 
     @property
     def variance(self) -> Tensor:
@@ -172,164 +48,8 @@ class GaussianPredictive(Predictive):
         """Standard deviation of a new observation, the root of ``variance``."""
         return self.variance.sqrt()
 
-    @property
-    def exact(self) -> bool:
-        """Whether mean, variance and covariance are exact over the noise."""
-        return self.method == EXACT
-
-    @property
-    def mean_error(self) -> Tensor:
-        """Monte Carlo standard error of ``mean`` (ledger E4); infinite for T = 1.
-
-        It is 0 if the mean comes from no draws.
-        """
-        if self._mean_error is not None:
-            return self._mean_error
-        return Moments(
-            self.n_draws, self.mean, self.epistemic_variance * self.n_draws
-        ).mean_error
-
-    @property
-    def covariance(self) -> Tensor:
-        """Covariance of the D outputs of each row (ledger E2; eq. 10).
-
-        Shape (batch, D, D), the event being flattened to D; noise included. Without
-        the draws it is known for up to 64 outputs.
-        """
-        # E2: Cov y = I/tau + (1/T) sum_t f_t f_t' - mean mean'
-        noise = torch.diag_embed(flat_event(self.noise_variance, 1))
-        return self._epistemic_covariance() + noise
-
-    @property
-    def draws(self) -> Tensor:
-        """The draws, shape (draws, batch, *event), if they were kept."""
-        return self._need_draws("draws")
-
-    @property
-    def draw_precision(self) -> Tensor:
-        """tau of each draw, shape (draws, batch, *event); of all, if they share it."""
-        draws = self._need_draws("draw_precision")
-        return self._mixture_precision.expand(draws.shape)
-
-    def with_moments(
-        self,
-        mean: Tensor,
-        variance: Tensor,
-        *,
-        method: str,
-        mean_error: Tensor,
-        covariance: Tensor | None = None,
-    ) -> Self:
-        """The same draws beside a mean and a variance found in a better way.
-
-        Density, quantiles and intervals stay those of the draws.
-
-        Parameters
-        ----------
-        mean, variance : Tensor, shape (batch, *event)
-            Of the output of the model over its noise; without observation noise.
-        method : str
-            How they were found, in a few words for ``repr``; ``"exact"`` if they are.
-        mean_error : Tensor, shape (batch, *event)
-            Monte Carlo standard error of ``mean``.
-        covariance : Tensor, shape (batch, D, D), optional
-            Of the flattened event; without it, that of the draws is given.
-
-        Returns
-        -------
-        GaussianPredictive
-            Which shares the draws of this one.
-
-        Examples
-        --------
-        >>> import torch
-        >>> drawn = GaussianPredictive.from_draws(torch.eye(2), precision=1.0)
-        >>> zero, one = torch.zeros(2), torch.ones(2)
-        >>> drawn.with_moments(zero, one, method="exact", mean_error=zero)
-        GaussianPredictive: 2 rows of outputs (), 2 draws (kept), exact moments
-          mean  0 (median), 0 to 0
-          std   1.41 (median), 1.41 to 1.41
-        """
-        return replace(
-            self,
-            mean=mean.to(self.mean),
-            epistemic_variance=variance.to(self.mean),
-            method=method,
-            _mean_error=mean_error.to(self.mean),
-            _joint=self._joint if covariance is None else covariance.to(self.mean),
-        )
-
-    def with_precision(self, precision: Any) -> Self:
-        """The same draws with another observation noise.
-
-        Parameters
-        ----------
-        precision : float or Tensor
-            As for :meth:`from_draws`; one per draw needs draws that were kept.
-
-        Returns
-        -------
-        GaussianPredictive
-            Which shares the draws of this one.
-
-        Examples
-        --------
-        >>> import torch
-        >>> one = GaussianPredictive.from_draws(torch.zeros(2, 1), precision=1.0)
-        >>> one.with_precision(4.0).std
-        tensor([0.5000])
-        """
-        tau = _validation.precision(precision)
-        if tau.ndim <= self.mean.ndim:
-            tau = _validation.precision_for(tau, self.mean)
-            return replace(self, precision=tau, _draw_precision=None)
-        own = per_draw(tau, self._need_draws("A precision for each draw"))
-        mean_tau = mean_noise_variance(own).reciprocal().to(self.mean.dtype)
-        return replace(self, precision=mean_tau, _draw_precision=own)
-
-    def rescale(self, scale: Any, shift: Any = 0.0) -> Self:
-        """The predictive of ``scale * y + shift``: the same in other units.
-
-        Parameters
-        ----------
-        scale : float or Tensor
-            Finite and not 0; one number, or one per output.
-        shift : float or Tensor, default 0
-            One number, or one per output.
-
-        Returns
-        -------
-        GaussianPredictive
-            The precision is divided by ``scale``² (ledger E18).
-
-        Examples
-        --------
-        >>> import torch
-        >>> celsius = GaussianPredictive.from_draws(
-        ...     torch.tensor([[20.0], [22.0]]), precision=1.0
-        ... )
-        >>> fahrenheit = celsius.rescale(1.8, 32.0)
-        >>> fahrenheit.mean, fahrenheit.noise_variance
-        (tensor([69.8000]), tensor([3.2400]))
-        """
-        a = _per_output("scale", scale, self.mean)
-        b = _per_output("shift", shift, self.mean)
-        if not bool((a != 0).all()):
-            raise ParameterError(f"scale must not be 0. Got {scale!r}.")
-        # E18: tau = tau_std / s²
-        return replace(
-            self,
-            mean=self.mean * a + b,
-            epistemic_variance=self.epistemic_variance * a.square(),
-            precision=self.precision / a.square(),
-            _draws=None if self._draws is None else self._draws * a + b,
-            _joint=_times(self._joint, _outer(a)),
-            _draw_precision=_times(self._draw_precision, a.square().reciprocal()),
-            _mean_error=_times(self._mean_error, a.abs()),
-        )
-
     def log_prob(self, y: Tensor) -> Tensor:
-        """Log predictive density of observations (ledger E3; eq. 13 for any D).
+        """Log predictive density of observations.
 
         Parameters
         ----------
@@ -339,15 +59,27 @@ class GaussianPredictive(Predictive):
         Returns
         -------
         Tensor, shape (batch,)
-            Joint over the event, in units of y; under the mixture of T Gaussians.
+            Joint over the event, in units of y.
         """
-        draws = self._need_draws("log_prob")
-        y = _validation.target(y, self.mean)
-        found = log_density(draws, self._mixture_precision, y)
-        return found.to(self.mean.dtype)
+        return self._answer(self._log_prob(self._target(y)))
+
+    def cdf(self, y: Tensor) -> Tensor:
+        """Probability that a new observation is at most ``y``.
+
+        Parameters
+        ----------
+        y : Tensor, shape (batch, *event)
+            Of exactly the shape of ``mean``.
+
+        Returns
+        -------
+        Tensor, shape (batch, *event)
+            Of each output on its own.
+        """
+        return self._answer(self._cdf(self._target(y)))
 
     def quantile(self, q: float | Sequence[float]) -> Tensor:
-        """Quantiles of the mixture, of each output on its own (ledger E6).
+        """Quantiles of a new observation, of each output on its own.
 
         Parameters
         ----------
@@ -357,13 +89,9 @@ class GaussianPredictive(Predictive):
         Returns
         -------
         Tensor, shape (batch, *event), or (levels, batch, *event) for a sequence
-            Right to a millionth of the standard deviation, or to rounding.
         """
-        draws = self._need_draws("quantile")
-        levels = _validation.quantile_levels(q)
-        answer = quantiles(draws, self._mixture_precision, levels)
-        answer = answer.to(self.mean.dtype)
-        return answer[0] if torch.as_tensor(q).ndim == 0 else answer
+        found = self._answer(self._quantiles(_validation.quantile_levels(q)))
+        return found[0] if torch.as_tensor(q).ndim == 0 else found
 
     def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
         """Equal-tailed interval that holds a new observation with ``level``.
@@ -377,57 +105,141 @@ class GaussianPredictive(Predictive):
         -------
         lower, upper : Tensor, shape (batch, *event)
         """
-        self._need_draws("interval")
         tail = 0.5 * (1.0 - _validation.unit_interval("level", level))
-        lower, upper = self.quantile([tail, 1.0 - tail])
+        lower, upper = self._answer(self._quantiles([tail, 1.0 - tail]))
         return lower, upper
 
-    @property
-    def _mixture_precision(self) -> Tensor:
-        own = self._draw_precision
-        return self.precision if own is None else own
+    def inside(self, y: Tensor, level: float | Sequence[float]) -> Tensor:
+        """Whether observations lie in the interval of a level.
 
-    def _epistemic_covariance(self) -> Tensor:
-        if self._joint is not None:
-            return self._joint
-        if self._draws is not None and math.prod(self.mean.shape[1:]) > 1:
-            return JointMoments.of(self._draws).covariance
-        if math.prod(self.mean.shape[1:]) == 1:
-            return self.epistemic_variance.reshape(len(self), 1, 1)
-        raise _not_kept(f"The covariance of more than {JOINT_LIMIT} outputs")
+        Parameters
+        ----------
+        y : Tensor, shape (batch, *event)
+            Of exactly the shape of ``mean``.
+        level : float or sequence of float
+            As for :meth:`interval`.
 
-    def _need_draws(self, what: str) -> Tensor:
-        if self._draws is None:
-            raise _not_kept(what)
-        return self._draws
+        Returns
+        -------
+        Tensor of bool, (batch, *event), or (levels, batch, *event) for a sequence
+            Told by ``cdf``, so that no quantile has to be solved for.
+        """
+        depth = (2.0 * self._cdf(self._target(y)) - 1.0).abs()
+        found = [depth <= one for one in _validation.quantile_levels(level)]
+        return found[0] if torch.as_tensor(level).ndim == 0 else torch.stack(found)
+
+    def crps(self, y: Tensor) -> Tensor:
+        """Continuous ranked probability score of observations; lower is better.
+
+        CRPS(F, y) = E|X - y| - E|X - X'| / 2 for X and X' distributed as F.
+
+        Parameters
+        ----------
+        y : Tensor, shape (batch, *event)
+            Of exactly the shape of ``mean``.
+
+        Returns
+        -------
+        Tensor, shape (batch, *event)
+            In units of y, of each output on its own.
+        """
+        return self._answer(self._crps(self._target(y)))
+
+    @abstractmethod
+    def with_precision(self, precision: Any) -> Self:
+        """The same function under another observation noise.
+
+        Parameters
+        ----------
+        precision : float or Tensor
+            tau in units of 1/y²: a number, one per output, or one per row (batch, 1).
+
+        Returns
+        -------
+        RegressionPredictive
+            Of the same kind. Where the noise cannot be told from the rest, a
+            :class:`~caveat.errors.NoAnswerError`.
+        """
+
+    def scale_precision(self, factor: float) -> Self:
+        """The same with every precision of the observation noise times a factor.
+
+        Parameters
+        ----------
+        factor : float
+            Above 0; below 1 it makes predictions less sure.
+
+        Returns
+        -------
+        RegressionPredictive
+            Of the same kind.
+        """
+        factor = _validation.positive("factor", factor)
+        noise = self.noise_variance
+        if not bool((noise > 0).all()):
+            raise ParameterError(
+                "There is no observation noise whose precision could be scaled. Give "
+                "it one first: predictive.with_precision(tau)."
+            )
+        return self.with_precision(factor * noise.reciprocal())
+
+    def rescale(self, scale: Any, shift: Any = 0.0) -> Self:
+        """The predictive of ``scale * y + shift``: the same in other units.
+
+        Parameters
+        ----------
+        scale : float or Tensor
+            Finite and not 0; one number, or one per output. It may be negative.
+        shift : float or Tensor, default 0
+            One number, or one per output.
+
+        Returns
+        -------
+        RegressionPredictive
+            Of the same kind; densities are divided by abs(``scale``), precisions by
+            ``scale``² (ledger E18).
+        """
+        a = _per_output("scale", scale, self.mean)
+        b = _per_output("shift", shift, self.mean)
+        if not bool((a != 0).all()):
+            raise ParameterError(f"scale must not be 0. Got {scale!r}.")
+        return self._rescaled(a, b)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @abstractmethod
+    def _log_prob(self, y: Tensor) -> Tensor:
+        """Log density of checked observations, shape (batch,)."""
+
+    @abstractmethod
+    def _cdf(self, y: Tensor) -> Tensor:
+        """Cdf at checked observations, in the widest type there is."""
+
+    @abstractmethod
+    def _quantiles(self, levels: Sequence[float]) -> Tensor:
+        """Quantiles of checked levels, shape (levels, batch, *event)."""
+
+    @abstractmethod
+    def _crps(self, y: Tensor) -> Tensor:
+        """Score of checked observations, shape (batch, *event)."""
+
+    @abstractmethod
+    def _rescaled(self, a: Tensor, b: Tensor) -> Self:
+        """Of a y + b, with a and b of the shape of the event."""
+
+    def _target(self, y: Tensor) -> Tensor:
+        return _validation.target(y, self.mean)
+
+    def _answer(self, values: Tensor) -> Tensor:
+        return values.to(self.mean.dtype)
 
     def _columns(self) -> dict[str, Tensor]:
         names = "mean std variance epistemic_variance noise_variance mean_error".split()
         return {name: getattr(self, name) for name in names}
 
-    def _headline(self) -> str:
-        kept = "kept" if self._draws is not None else "not kept"
-        rows, draws = count_of(len(self), "row"), count_of(self.n_draws, "draw")
-        draws = f"{draws} ({kept})" if self.n_draws else "no draws"
-        how = "" if self.method == SAMPLED else f", {self.method} moments"
-        return f"{rows} of outputs {tuple(self.mean.shape[1:])}, {draws}{how}"
-
     def _highlights(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "std": self.std}
-
-
-def per_draw(precision: Tensor, draws: Tensor) -> Tensor:
-    """A precision for each draw, broadcast to ``draws`` (draws, batch, *event)."""
-    tau = _validation.precision(precision.to(working_dtype(draws.dtype)))
-    try:
-        return tau.to(draws.device).expand(draws.shape)
-    except RuntimeError:
-        _, *rest = draws.shape
-        raise ShapeError(
-            f"precision must be a number, one per output {tuple(rest[1:])}, or one per "
-            f"row {(rest[0], *[1] * len(rest[1:]))}; or, one for each draw, have the "
-            f"shape {tuple(draws.shape)} of the draws. Got {tuple(tau.shape)}."
-        ) from None
 
 
 def _per_output(name: str, value: Any, mean: Tensor) -> Tensor:
@@ -441,19 +253,3 @@ def _per_output(name: str, value: Any, mean: Tensor) -> Tensor:
             f"{name} must be a number or one per output {tuple(event)}. "
             f"Got the shape {tuple(number.shape)}."
         ) from None
-
-
-def _outer(scale: Tensor) -> Tensor:
-    flat = scale.reshape(-1)
-    return flat[:, None] * flat  # shape: (D, D)
-
-
-def _times(values: Tensor | None, factor: Tensor) -> Tensor | None:
-    return None if values is None else values * factor
-
-
-def _not_kept(what: str) -> DrawsNotKeptError:
-    return DrawsNotKeptError(
-        f"{what} needs the single draws, and only their moments were kept. "
-        f"Pass keep_draws=True to MCDropout.regress."
-    )

@@ -80,7 +80,7 @@ class Tally:
             Moments.of(logits.masked_fill(masked, 0.0)),
             log_probs.logsumexp(0).to(wide),
             entropy,
-            _count(_sampled_labels(probs, uniforms), probs.shape[-1]),
+            _count(sampled_labels(probs, uniforms), probs.shape[-1]),
             _count(logits.argmax(-1), probs.shape[-1]),
             masked.sum(0, dtype=torch.int32),
         )
@@ -99,8 +99,11 @@ def _uniforms(seed: int, start: int, block: Tensor) -> Tensor:
     return uniforms.view(-1, *[1] * (block.ndim - 1))  # shape: (draws, 1, …, 1)
 
 
-def _sampled_labels(probs: Tensor, uniforms: Tensor) -> Tensor:
-    """The first class whose cumulative probability reaches the uniform number."""
+def sampled_labels(probs: Tensor, uniforms: Tensor) -> Tensor:
+    """The first class whose cumulative probability reaches the uniform number.
+
+    ``probs`` (…, classes) and ``uniforms`` (…, 1) broadcast; the result is (…).
+    """
     # E11: label_t = min{c: p_t1 + … + p_tc >= u_t}
     cumulative = probs.cumsum(-1)
     # The last sum, not 1, is the top: rounding must not reach a class of probability 0.

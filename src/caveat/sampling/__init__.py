@@ -1,18 +1,16 @@
 """A module becomes the function y(x, ω)."""
 
-from caveat.sampling.closed_form import PredictiveMoments
-from caveat.sampling.context import sampling
+from caveat.sampling.context import stochastic
 from caveat.sampling.mcdropout import FunctionDraw, MCDropout
 from caveat.sampling.registry import register_noise
-from caveat.sampling.sites import Site, Sites, inspect
+from caveat.sampling.sites import Site, Sites, audit
 
 __all__ = [
     "FunctionDraw",
     "MCDropout",
-    "PredictiveMoments",
     "Site",
     "Sites",
-    "inspect",
+    "audit",
     "register_noise",
-    "sampling",
+    "stochastic",
 ]

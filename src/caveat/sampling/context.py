@@ -1,4 +1,4 @@
-"""``with caveat.sampling(model): model(x)``, for people with their own loop.
+"""``with caveat.stochastic(model): model(x)``, for people with their own loop.
 
 Inside the block a call of the model runs the next draw on a copy. The call is caught
 by the attribute that ``nn.Module.__call__`` consults before it runs a module (torch
@@ -16,16 +16,16 @@ import torch
 from torch import nn
 
 from caveat._random import Seed, as_seed
+from caveat._torch import CALL, plain_call
 from caveat.sampling.engine import Sampler
 from caveat.sampling.inputs import Batch, check_model
 
 _lock = threading.Lock()
 _mine = threading.local()
-_ATTRIBUTE = "_compiled_call_impl"
 
 
 @contextmanager
-def sampling(
+def stochastic(
     model: nn.Module, *, seed: Seed = None, shared: bool = True
 ) -> Iterator[nn.Module]:
     """Let ``model(x)`` draw: every call in the block is one stochastic pass.
@@ -39,7 +39,7 @@ def sampling(
     >>> import torch, caveat
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5)).eval()
     >>> x = torch.ones(1, 2)
-    >>> with caveat.sampling(net, seed=0), torch.no_grad():
+    >>> with caveat.stochastic(net, seed=0), torch.no_grad():
     ...     passes = torch.stack([net(x) for _ in range(3)])
     >>> torch.equal(passes, caveat.MCDropout(net, seed=0).draws(x, n_draws=3))
     True
@@ -67,33 +67,33 @@ class _Redirection:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self.before = model.__dict__.get(_ATTRIBUTE)
+        self.before = model.__dict__.get(CALL)
         self.users = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for model, draw in reversed(_mine.__dict__.get("draws", [])):
             if model is self.model:
                 return draw(*args, **kwargs)
-        plain = self.before or self.model._call_impl
+        plain = self.before or plain_call(self.model)
         return plain(*args, **kwargs)
 
 
 def _redirect(model: nn.Module) -> None:
     with _lock:
-        current = model.__dict__.get(_ATTRIBUTE)
+        current = model.__dict__.get(CALL)
         if not isinstance(current, _Redirection):
             current = _Redirection(model)
-            model.__dict__[_ATTRIBUTE] = current
+            model.__dict__[CALL] = current
         current.users += 1
 
 
 def _direct(model: nn.Module) -> None:
     with _lock:
-        current = model.__dict__[_ATTRIBUTE]
+        current = model.__dict__[CALL]
         current.users -= 1
         if current.users:
             return
         if current.before is None:
-            del model.__dict__[_ATTRIBUTE]
+            del model.__dict__[CALL]
         else:
-            model.__dict__[_ATTRIBUTE] = current.before
+            model.__dict__[CALL] = current.before

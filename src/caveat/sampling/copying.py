@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from caveat._torch import CALL, MODULES, TENSORS, compiled_from, plain_call
 from caveat.errors import UnsupportedModelError
 
 _SCRIPTED = """{name} is a TorchScript module, whose dropout was fixed when it was made.
@@ -28,7 +29,6 @@ Pass the Python module from before torch.jit.script or torch.jit.trace."""
 
 
 _PLAIN = (bool, int, float, str, type(None))
-_TENSORS = ("_parameters", "_buffers")  # dicts of nothing but tensors
 
 
 class ModuleStack:
@@ -93,20 +93,20 @@ class ModelCopy:
         copy: nn.Module = object.__new__(module.__class__)
         self._copies[id(module)] = self.modules[path] = copy
         state: dict[str, Any] = {}
-        for name, value in module.__dict__.items():
+        # A list first: another thread may add an attribute meanwhile.
+        for name, value in list(module.__dict__.items()):
             if type(value) in _PLAIN or _is_plain_tuple(value):
                 state[name] = value
-            elif name in _TENSORS or (isinstance(value, dict) and not value):
+            elif name in TENSORS or (isinstance(value, dict) and not value):
                 state[name] = value.copy()
             else:
-                where = path if name == "_modules" else _join(path, name)
+                where = path if name == MODULES else _join(path, name)
                 state[name] = self._copy_value(value, where)
         if self._own_buffers:
-            state["_buffers"] = {k: _cloned(v) for k, v in state["_buffers"].items()}
+            _, buffers = TENSORS
+            state[buffers] = {k: _cloned(v) for k, v in state[buffers].items()}
         state["training"] = False
-        # nn.Module.__call__ runs this attribute, when set, in place of its own code;
-        # torch keeps it for Module.compile. On a copy we may use it to follow calls.
-        state["_compiled_call_impl"] = self._tracked_call(copy, path)
+        state[CALL] = self._tracked_call(copy, path)
         object.__setattr__(copy, "__dict__", state)
         return copy
 
@@ -119,7 +119,7 @@ class ModelCopy:
             running = weak()
             assert running is not None
             with stack.inside(path):
-                return running._call_impl(*args, **kwargs)
+                return plain_call(running)(*args, **kwargs)
 
         return call
 
@@ -161,9 +161,7 @@ def original(module: nn.Module) -> nn.Module:
     """What a compiled module was compiled from; refuse what has no Python left."""
     if isinstance(module, torch.jit.ScriptModule):
         raise UnsupportedModelError(_SCRIPTED.format(name=type(module).__name__))
-    while type(module).__name__ == "OptimizedModule":  # isinstance would import dynamo
-        module = module.get_submodule("_orig_mod")
-    return module
+    return compiled_from(module)
 
 
 def _is_plain_tuple(value: Any) -> bool:

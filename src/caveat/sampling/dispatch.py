@@ -1,15 +1,15 @@
 """Facts about operations and storages that the recorder goes by."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
+
+from caveat._torch import OpOverload, can_decompose, op_arguments, op_name
 
 # Composite operations that are recorded whole. They neither draw, nor write, nor let
 # a value decide a shape; all others are taken apart until plain operations remain.
@@ -33,21 +33,6 @@ _METADATA = frozenset(
     "dim size stride numel storage_offset is_contiguous is_complex is_floating_point "
     "sym_size sym_stride sym_numel sym_storage_offset is_same_size".split()
 )
-
-
-@contextmanager
-def below_autograd() -> Iterator[None]:
-    """Skip autograd altogether: composite operations then reach the recorder whole.
-
-    Nor do writes count in the version of a tensor, which autograd would do even for
-    writes that the recorder redirects.
-    """
-    versions = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
-    with (
-        torch._C._AutoDispatchBelowAutograd(),
-        torch._C._ExcludeDispatchKeyGuard(versions),
-    ):
-        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +60,14 @@ class OpInfo:
 @cache
 def op_info(func: OpOverload) -> OpInfo:
     """What the schema of ``func`` says."""
-    name = func._schema.name.removeprefix("aten::")
+    name = op_name(func)
     written: list[int | str] = []
-    for position, argument in enumerate(func._schema.arguments):
+    for position, argument in enumerate(op_arguments(func)):
         if argument.alias_info is not None and argument.alias_info.is_write:
             written.append(argument.name if argument.kwarg_only else position)
     return OpInfo(
         written=tuple(written),
-        take_apart=name not in WHOLE
-        and name not in _METADATA
-        and func._can_decompose(),
+        take_apart=name not in WHOLE and name not in _METADATA and can_decompose(func),
         dynamic_shape=torch.Tag.dynamic_output_shape in func.tags,
         metadata=name in _METADATA,
     )
@@ -104,11 +87,6 @@ def is_tensors(result: Any) -> bool:
     if isinstance(result, list | tuple):
         return all(t is None or isinstance(t, Tensor) for t in result)
     return isinstance(result, Tensor)
-
-
-def storage_of(tensor: Tensor) -> int:
-    """The address of a tensor's storage."""
-    return tensor.untyped_storage()._cdata
 
 
 def weak_storage(tensor: Tensor) -> StorageWeakRef:

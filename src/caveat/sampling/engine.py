@@ -12,32 +12,23 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
+from caveat._torch import pytree
 from caveat.errors import CaveatError, InputTypeError, NoStochasticSiteError
+from caveat.sampling.guard import AutogradInside
 from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import DrawOmega, Pass
 from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import optimised
-from caveat.sampling.running import run_pass
+from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.tape import Ref, Tape
 
-_NO_SITE = """{name} has no stochastic site, so all draws would be identical.
-Looked for: nn.Dropout and its kin, functional and in-place dropout, dropout inside
-recurrent layers, attention and nn.Transformer*, any other random operation of torch,
-and registered modules, in training and in evaluation mode.{rates}
-If the model was exported or fused, pass it from before that step. If it was trained
-without dropout there is no distribution to recover: train it with dropout, or see
-docs/gotchas.md."""
-
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
-identical. caveat.inspect(model, x) lists where it is drawn; look for a result that is
+identical. caveat.audit(model, x) lists where it is drawn; look for a result that is
 not used, or a detour through numpy."""
 
 _NO_TENSOR = """The model must return a tensor or a structure with one. Got {kinds}."""
-
-_ALL_ZERO = "\nFound {n} dropout site(s), all with rate 0: {paths}."
 
 
 @dataclass(frozen=True)
@@ -55,21 +46,52 @@ class Sampler:
     def one_pass(self, batch: Batch, draw: int, *, above_autograd: bool) -> Any:
         """The output of a single draw, with gradients if asked for."""
         plan = plan_for(self.model, batch)
-        require_sites(self.model, plan)
         omega = self.omega(plan, batch, draw)
-        switches = replace(
-            plan.switches, above_autograd=above_autograd or plan.switches.above_autograd
-        )
-        output, run = run_pass(self.model, batch, omega, switches, record=False)
-        if plan.covers(run) and (not above_autograd or run.names >= plan.names):
-            return output
+        above = above_autograd or plan.switches.above_autograd
+        switches = replace(plan.switches, above_autograd=above)
+        found = self._within(plan, batch, omega, switches, record=False)
+        if found and (not above_autograd or found[1].names >= plan.names):
+            return found[0]
         # The model went where the plan has not been, or has scripted dropout, which
         # above autograd is only seen while its owner's flag is on.
         plan = widened(self.model, batch, plan, omega)
         owners = plan.switches.on | {site.path for site in plan.sites}
         on = owners if above_autograd else plan.switches.on
-        switches = replace(switches, on=on)
+        above = above_autograd or plan.switches.above_autograd
+        switches = replace(plan.switches, on=on, above_autograd=above)
+        omega = self.omega(plan, batch, draw)
         return run_pass(self.model, batch, omega, switches, record=False)[0]
+
+    def planned_pass(
+        self, plan: Plan, batch: Batch, draw: int, *, record: bool
+    ) -> tuple[Any, Pass, Plan]:
+        """A pass without gradients; with the plan, wider if it had to be."""
+        omega = self.omega(plan, batch, draw)
+        with torch.no_grad():
+            found = self._within(plan, batch, omega, plan.switches, record=record)
+            if found is None:
+                plan = widened(self.model, batch, plan, omega)
+                omega = self.omega(plan, batch, draw)
+                record = record and plan.switches.replayable
+                found = run_pass(self.model, batch, omega, plan.switches, record=record)
+        return *found, plan
+
+    def _within(
+        self,
+        plan: Plan,
+        batch: Batch,
+        omega: DrawOmega,
+        switches: Switches,
+        *,
+        record: bool,
+    ) -> tuple[Any, Pass] | None:
+        """A pass, if it goes only where the plan has been."""
+        record = record and switches.replayable
+        try:
+            output, run = run_pass(self.model, batch, omega, switches, record=record)
+        except AutogradInside:
+            return None
+        return (output, run) if plan.covers(run) else None
 
     def omega(self, plan: Plan, batch: Batch, draw: int) -> DrawOmega:
         """Draw number ``draw`` of ω for this batch."""
@@ -90,7 +112,6 @@ class Session:
     """
 
     def __init__(self, sampler: Sampler, batch: Batch, plan: Plan) -> None:
-        require_sites(sampler.model, plan)
         self._sampler = sampler
         self._batch = batch
         self._plan = plan
@@ -140,21 +161,13 @@ class Session:
                 return
 
     def _run(self, draw: int, *, record: bool) -> tuple[Any, Pass]:
-        omega = self._sampler.omega(self._plan, self._batch, draw)
-        switches = self._plan.switches
-        record = record and not switches.above_autograd and not switches.host_generators
-        model, batch = self._sampler.model, self._batch
-        with torch.no_grad():
-            output, run = run_pass(model, batch, omega, switches, record=record)
-            if not self._plan.covers(run):
-                self._plan = widened(model, batch, self._plan, omega)
-                switches = self._plan.switches
-                output, run = run_pass(model, batch, omega, switches, record=record)
+        output, run, self._plan = self._sampler.planned_pass(
+            self._plan, self._batch, draw, record=record
+        )
         return output, run
 
     def _prepare_replay(self, run: Pass) -> "Replay | None":
-        switches = self._plan.switches
-        if run.recorder.escape or switches.above_autograd or switches.host_generators:
+        if run.recorder.escape or not self._plan.switches.replayable:
             return None
         tape = run.recorder.finish(self._leaves)
         if not any(isinstance(out, Tensor) for out in self._leaves):
@@ -212,17 +225,6 @@ class Replay:
             return False
         known = [i for i in self._noisy if self._clean[i] is not None]
         return all(_close(again[i], self._clean[i]) for i in known)
-
-
-def require_sites(model: nn.Module, plan: Plan) -> None:
-    """Raise if nothing would be random."""
-    if plan.names or plan.switches.host_generators:
-        return
-    sites, rates = plan.sites, ""
-    if sites:
-        paths = ", ".join(sorted({site.path or "(the model)" for site in sites})[:6])
-        rates = _ALL_ZERO.format(n=len(sites), paths=paths)
-    raise NoStochasticSiteError(_NO_SITE.format(name=type(model).__name__, rates=rates))
 
 
 def _close(left: Tensor, right: Tensor) -> bool:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
+from caveat._torch import pytree
 from caveat.errors import CaveatError, UnsupportedModelError
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.host import watched_host_generators
@@ -64,8 +64,21 @@ def find_flags(
 
     ``everything`` are the paths of all modules of the model called ``name``.
     """
+    try:
+        return _found(name, everything, switches, look)
+    except AutogradInside:
+        switches = replace(switches, above_autograd=True)
+        return _found(name, everything, switches, look)
+
+
+def _found(
+    name: str,
+    everything: frozenset[str],
+    switches: Switches,
+    look: Callable[[Switches], Glance],
+) -> Flags:
     with watched_host_generators() as in_evaluation:
-        switches, evaluated = _evaluated(switches, look)
+        evaluated = look(switches)
     with watched_host_generators() as in_training:
         trained = _trained(replace(switches, on=everything), look)
     sites = trained.sites if trained is not None else ()
@@ -83,16 +96,6 @@ def find_flags(
         glance = replace(trained, sites=evaluated.sites + new)
         flags = replace(flags, switches=switches, glance=glance)
     return replace(flags, reached=frozenset(reached))
-
-
-def _evaluated(
-    switches: Switches, look: Callable[[Switches], Glance]
-) -> tuple[Switches, Glance]:
-    try:
-        return switches, look(switches)
-    except AutogradInside:
-        switches = replace(switches, above_autograd=True)
-        return switches, look(switches)
 
 
 def _trained(switches: Switches, look: Callable[[Switches], Glance]) -> Glance | None:

@@ -9,8 +9,8 @@ A function mode sees the calls of the Python API before torch breaks them down. 
 - notices autograd in the middle of a forward, which cannot run below autograd;
 - keeps the fused paths of ``nn.TransformerEncoder`` off by being there at all.
 
-``above_autograd`` is for passes that autograd follows (:func:`caveat.sampling`). There
-dropout in evaluation mode never reaches the dispatcher: its flag is set here, too.
+``above_autograd`` is for passes that autograd follows (:func:`caveat.stochastic`):
+dropout in evaluation mode never reaches the dispatcher, so its flag is set here, too.
 """
 
 import inspect
@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from caveat._torch import set_grad_enabled
 from caveat.sampling.passes import Pass
 from caveat.sampling.rules.attention import attention
 from caveat.sampling.rules.recurrent import (
@@ -87,7 +88,7 @@ class Guard(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in _WAYS_OUT:
             self._notice_way_out(func, args)
-        elif func is torch._C._set_grad_enabled:
+        elif func is set_grad_enabled:
             self._notice_autograd(args)
         elif func in (F.batch_norm, F.instance_norm):
             args, kwargs = _running_statistics(func, args, kwargs)

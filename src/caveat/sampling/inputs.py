@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
+from caveat._torch import pytree
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 
 

@@ -1,45 +1,65 @@
 """MCDropout: the front door. A model in, a predictive distribution out."""
 
-import inspect as python_inspect
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
+from caveat._torch import pytree
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
     GaussianAccumulator,
     GaussianPredictive,
+    MomentPredictive,
 )
-from caveat.sampling.closed_form.gathering import Gathering
 from caveat.sampling.closed_form.moments import moments_of
-from caveat.sampling.closed_form.readings import (
-    FoundMoments,
-    Reading,
-    Sampled,
-    improved,
-    reading_of,
-)
-from caveat.sampling.closed_form.result import PredictiveMoments
+from caveat.sampling.closed_form.readings import closed_reading, improved
+from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
+from caveat.sampling.gathering import (
+    MAX_DRAWS,
+    FoundMoments,
+    Gathering,
+    Reading,
+    Rounds,
+    Sampled,
+    gather,
+    keep,
+)
 from caveat.sampling.inputs import Batch, batches_of, check_model
-from caveat.sampling.jobs import Job, Output
+from caveat.sampling.outputs import Output, Picker
+from caveat.sampling.rewriting import without_writes
+from caveat.sampling.tape import Ref
 
 _NO_PRECISION = """regress needs precision=tau, the inverse variance of the noise in y
 (paper 001, eq. 12): the predictive variance is 1/tau plus the spread of the draws.
 If the noise has standard deviation s in the units of y, pass precision=1/s**2."""
 
-_MAX_DRAWS = 10_000
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _explained(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A precision that is missing gets more words than Python has for it."""
+
+    @wraps(method)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if kwargs.get("precision") is None:
+            raise InputTypeError(_NO_PRECISION)
+        return method(*args, **kwargs)
+
+    return call
 
 
 class _Call(NamedTuple):
@@ -180,15 +200,16 @@ class MCDropout:
         leaves = [_joined(leaf) for leaf in zip(*parts, strict=True)]
         return pytree.tree_unflatten(leaves, structure)
 
+    @_explained
     def regress(
         self,
         *inputs: Any,
+        precision: Any,
         n_draws: int = 100,
-        precision: Any = None,
         output: Output | None = None,
         keep_draws: bool = True,
         tolerance: float | None = None,
-        max_draws: int = _MAX_DRAWS,
+        max_draws: int = MAX_DRAWS,
         batch_size: int | None = None,
         progress: bool | None = None,
         **kwinputs: Any,
@@ -203,11 +224,11 @@ class MCDropout:
         ----------
         *inputs, **kwinputs
             As for :meth:`draws`.
-        n_draws : int
-            T of the papers.
         precision : float or Tensor
             τ, the inverse variance of the observation noise in the units of y; one
             number, or one per output.
+        n_draws : int
+            T of the papers.
         output : callable, optional
             Picks the tensor of shape (batch, *event) from what the model returns.
         keep_draws : bool
@@ -223,22 +244,17 @@ class MCDropout:
         progress : bool, optional
             Show a bar; by default on a terminal, when it takes more than a second.
         """
-        if precision is None:
-            raise ParameterError(_NO_PRECISION)
-        tau = check.precision(precision)
-        job = Job(n_draws, tolerance, max_draws, keep_draws, "regress", output)
+        tau, picker = check.precision(precision), Picker("regress", output)
+        rounds = Rounds(n_draws, tolerance, max_draws)
         call = _Call(inputs, kwinputs, batch_size, progress)
-        read = partial(reading_of, job, analytic=self._analytic)
+        read = partial(self._reading, picker, saves_draws=tolerance is not None)
+        readings = self._readings(call, rounds, read)
         if keep_draws and tolerance is None:
-            draws, found = self._kept(job, call, read)
-            drawn = GaussianPredictive.from_draws(draws, precision=tau)
-            return improved(drawn, found)
-        gathered = self._accumulated(
-            job,
-            call,
-            lambda s: Gathering(read(s), GaussianAccumulator(tau, keep_draws), tau),
-        )
-        return improved(_result(gathered), [part.found for part in gathered])
+            draws, found = keep(readings, n_draws)
+            return _improved(GaussianPredictive.from_draws(draws, precision=tau), found)
+        accumulator = partial(GaussianAccumulator, tau, keep_draws)
+        gathered = gather(readings, rounds, accumulator, tau)
+        return _improved(_result(gathered), [part.found for part in gathered])
 
     def classify(
         self,
@@ -247,7 +263,7 @@ class MCDropout:
         output: Output | None = None,
         keep_draws: bool = True,
         tolerance: float | None = None,
-        max_draws: int = _MAX_DRAWS,
+        max_draws: int = MAX_DRAWS,
         batch_size: int | None = None,
         progress: bool | None = None,
         **kwinputs: Any,
@@ -257,27 +273,27 @@ class MCDropout:
         The last axis holds the classes. The parameters are those of :meth:`regress`;
         here ``tolerance`` is a fraction of √(p(1-p)) of each class.
         """
-        job = Job(n_draws, tolerance, max_draws, keep_draws, "classify", output)
-        call = _Call(inputs, kwinputs, batch_size, progress)
-        read = partial(Sampled, job)
-        if keep_draws and tolerance is None:
-            logits, _ = self._kept(job, call, read)
-            return CategoricalPredictive.from_logits(logits, seed=self.seed)
-        gathered = self._accumulated(
-            job,
-            call,
-            lambda s: Gathering(read(s), CategoricalAccumulator(self.seed, keep_draws)),
+        rounds, picker = (
+            Rounds(n_draws, tolerance, max_draws),
+            Picker("classify", output),
         )
-        return _result(gathered)
+        call = _Call(inputs, kwinputs, batch_size, progress)
+        readings = self._readings(call, rounds, lambda s: Sampled(s, picker))
+        if keep_draws and tolerance is None:
+            logits, _ = keep(readings, n_draws)
+            return CategoricalPredictive.from_logits(logits, seed=self.seed)
+        accumulator = partial(CategoricalAccumulator, self.seed, keep_draws)
+        return _result(gather(readings, rounds, accumulator))
 
     def moments(
         self,
         *inputs: Any,
+        precision: Any = None,
         correlated: bool = False,
         output: Output | None = None,
         batch_size: int | None = None,
         **kwinputs: Any,
-    ) -> PredictiveMoments:
+    ) -> MomentPredictive:
         """Mean and variance of the output over the noise, without sampling.
 
         Exact if nothing but linear maps follows the noise, as in a network with dropout
@@ -290,6 +306,9 @@ class MCDropout:
         ----------
         *inputs, **kwinputs
             As for :meth:`draws`.
+        precision : float or Tensor, optional
+            τ, the inverse variance of the observation noise in the units of y; without
+            one, mean and variance are those of the output of the network.
         correlated : bool
             Keep the covariances between the units of a layer: exact for networks of
             linear layers with noise anywhere, and closer for others, but slower (by
@@ -302,23 +321,24 @@ class MCDropout:
 
         Returns
         -------
-        PredictiveMoments
-            With ``.regression(precision)`` for a predictive of observations and
-            ``.class_probs`` for logits.
+        MomentPredictive
+            Its density and quantiles are those of a Gaussian with these moments;
+            ``.class_probs`` is for logits.
 
         Raises
         ------
         UnsupportedModelError
             If the model has a part that no rule covers; the message names it.
         """
-        job = Job(1, None, 1, False, "moments", output)
+        picker = Picker("moments", output)
         call = _Call(inputs, kwinputs, batch_size, False)
         name = type(self.model).__name__
         parts = [
-            moments_of(job, session, name, correlated=correlated)
+            moments_of(session, picker, name, correlated=correlated)
             for session, _ in self._sessions(call, 1)
         ]
-        return parts[0] if len(parts) == 1 else PredictiveMoments.concatenate(parts)
+        found = parts[0] if len(parts) == 1 else MomentPredictive.concatenate(parts)
+        return found if precision is None else found.with_precision(precision)
 
     # ------------------------------------------------------------ private
 
@@ -345,7 +365,7 @@ class MCDropout:
         """A clear word if the model cannot be called with these arguments."""
         args, kwargs = batch.arguments
         try:
-            python_inspect.signature(self.model.forward).bind(*args, **kwargs)
+            inspect.signature(self.model.forward).bind(*args, **kwargs)
         except TypeError as error:
             given = ", ".join(
                 [type(a).__name__ for a in args] + [f"{k}=" for k in kwargs]
@@ -358,46 +378,41 @@ class MCDropout:
         except ValueError:  # no signature to be had
             return
 
-    def _kept(
-        self, job: Job, call: _Call, read: Callable[[Session], Reading]
-    ) -> tuple[Tensor, list[FoundMoments | None]]:
-        """All draws of the picked output in one tensor, and closed forms by batch."""
-        parts, found = [], []
-        for session, bar in self._sessions(call, job.n_draws):
-            reading = read(session)
-            kept: Tensor | None = None
-            for number, tensor in enumerate(reading.draws(range(job.n_draws))):
-                if kept is None:
-                    kept = tensor.new_empty((job.n_draws, *tensor.shape))
-                kept[number].copy_(tensor)
-                bar.advance()
-            assert kept is not None
-            parts.append(kept)
-            found.append(reading.moments())
-        return parts[0] if len(parts) == 1 else torch.cat(parts, 1), found
+    def _readings(
+        self, call: _Call, rounds: Rounds, read: Callable[[Session], Reading]
+    ) -> Iterator[tuple[Reading, ProgressBar]]:
+        for session, bar in self._sessions(call, rounds.n_draws):
+            yield read(session), bar
 
-    def _accumulated(
-        self, job: Job, call: _Call, start: Callable[[Session], Gathering]
-    ) -> list[Gathering]:
-        """Every batch gathered, all with the same number of draws."""
-        gatherings: list[Gathering] = []
-        for session, bar in self._sessions(call, job.n_draws):
-            gathering = start(session)
-            for taken in gathering.take(range(job.first_round)):
-                bar.advance(taken)
-            if job.tolerance is None:
-                gathering.finish()
-            gatherings.append(gathering)
-        done = job.first_round
-        while not job.satisfied(done, (g.relative_error() for g in gatherings)):
-            more = range(done, min(2 * done, job.max_draws))
-            for gathering in gatherings:
-                for _ in gathering.take(more):
-                    pass
-            done = more.stop
-        for gathering in gatherings:
-            gathering.finish()
-        return gatherings
+    def _reading(
+        self, picker: Picker, session: Session, *, saves_draws: bool
+    ) -> Reading:
+        """The draws of a regression, with closed forms where there are some."""
+        ending = None if self._analytic is False else _ending(session, picker)
+        closed = None
+        if ending is not None:
+            at_any_cost = bool(self._analytic) or saves_draws
+            closed = closed_reading(session, picker, ending, at_any_cost=at_any_cost)
+        return Sampled(session, picker) if closed is None else closed
+
+
+def _ending(session: Session, picker: Picker) -> Ending | None:
+    """The end of the tape of the output that is read, if it is the usual one."""
+    position = picker.position(session.first_leaves, session.structure)
+    if position is None or session.tape is None:
+        return None
+    tape = session.tape.copy()
+    without_writes(tape)
+    output = tape.outputs[position]
+    return find_ending(tape, output.number) if isinstance(output, Ref) else None
+
+
+def _improved(
+    drawn: GaussianPredictive, found: Sequence[FoundMoments | None]
+) -> GaussianPredictive:
+    """The predictive of draws, with closed forms if every batch has them."""
+    known = [part for part in found if part is not None]
+    return improved(drawn, known) if len(known) == len(found) else drawn
 
 
 def _result(gathered: Sequence[Gathering]) -> Any:

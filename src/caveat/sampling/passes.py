@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from caveat import _validation as check
 from caveat._random import stream_key
+from caveat._torch import OpOverload
 from caveat.sampling.copying import ModuleStack
 from caveat.sampling.noise import Law, Layout, Mask, NoiseSpec
 from caveat.sampling.recorder import Recorder

@@ -5,25 +5,38 @@ of the same kind as long as the model goes the same way: a pass that reaches a m
 or a site that the plan has not seen widens it (:func:`widened`).
 """
 
+import sys
 import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
-from caveat.errors import CaveatError, CaveatWarning
+from caveat._torch import pytree
+from caveat.errors import CaveatError, CaveatWarning, NoStochasticSiteError
 from caveat.sampling.copying import ModelCopy
+from caveat.sampling.fingerprint import fingerprint
 from caveat.sampling.flags import Flags, Glance, find_flags
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Law, Layout, NoiseSpec
 from caveat.sampling.passes import Omega, Pass, SiteCall
-from caveat.sampling.registry import registry_size
+from caveat.sampling.registry import registry_version
 from caveat.sampling.rows import TURNED, find_layout
 from caveat.sampling.running import Switches, run_pass
+
+_NO_SITE = """{name} has no stochastic site, so all draws would be identical.
+Looked for: nn.Dropout and its kin, functional and in-place dropout, dropout inside
+recurrent layers, attention and nn.Transformer*, any other random operation of torch,
+and registered modules, in training and in evaluation mode.{rates}
+If the model was exported or fused, pass it from before that step. If it was trained
+without dropout there is no distribution to recover: train it with dropout, or see
+docs/gotchas.md."""
+
+_ALL_ZERO = "\nFound {n} dropout site(s), all with rate 0: {paths}."
 
 _MIXED_ROWS = """The rows of {name} are not independent of each other on axis {axis}:
 the output of a row changes with the rows beside it. Either another axis is the batch
@@ -35,8 +48,16 @@ _UNPROBED = """{name} cannot be run on two or three rows ({error}), so it is not
 where the rows lie inside it. Every element gets a mask of its own: each prediction is
 right, but a draw is not one function of x, and the numbers depend on the batch."""
 
+_UNSEEN = """{name} draws noise for this batch that it does not draw for two of its rows
+alone, so it is not known where the rows lie at {paths}. There every element gets a mask
+of its own: each prediction is right, but a draw is not one function of x, and the
+numbers depend on the batch."""
+
 _UNREACHED = """{name} has dropout that only fires in training mode, where the model
 returns something else: {paths}. It is not part of the prediction and stays off."""
+
+
+_NOT_THE_USER = ("caveat.", "torch.")
 
 
 @dataclass(frozen=True)
@@ -77,20 +98,31 @@ class Plan:
         return run.names <= self.names and run.reached <= self.reached
 
 
-_plans: "WeakKeyDictionary[nn.Module, dict[Any, Plan]]" = WeakKeyDictionary()
+@dataclass(frozen=True)
+class _Remembered:
+    """Plans of a model by kind of input, made when it looked like ``state``."""
+
+    state: Any
+    by_kind: dict[Any, Plan] = field(default_factory=dict)
+
+
+_plans: "WeakKeyDictionary[nn.Module, _Remembered]" = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def plan_for(model: nn.Module, batch: Batch) -> Plan:
-    """The plan of ``model`` for inputs like ``batch``, made once and remembered."""
-    key = _key(batch)
-    with _lock:
-        plan = _plans.setdefault(model, {}).get(key)
+    """The plan of ``model`` for inputs like ``batch``, made once and remembered.
+
+    Raises :class:`NoStochasticSiteError` if nothing would be random; then nothing is
+    remembered.
+    """
+    state, key = _state(model), _key(batch)
+    plan = _recalled(model, state, key)
     if plan is None:
         plan = _made(model, batch)
-        _remember(model, key, plan)
-    if plan.note is not None:
-        warnings.warn(plan.note, CaveatWarning, stacklevel=5)
+        _require_sites(model, plan)
+        _remember(model, state, key, plan)
+    _warn(plan)
     return plan
 
 
@@ -104,37 +136,105 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
     flags = _flags(model, plan.switches, look)
     known = {site.name for site in plan.sites}
     new = tuple(site for site in flags.glance.sites if site.name not in known)
-    plan = replace(
+    wider = replace(
         plan,
         switches=flags.switches,
         sites=plan.sites + new,
         names=plan.names | flags.glance.names,
         reached=plan.reached | flags.reached,
     )
-    _remember(model, _key(batch), plan)
-    return plan
+    fresh = wider.names - plan.names
+    if fresh and not plan.rows_mix:
+        wider = _placed(model, batch, wider, fresh)
+    _remember(model, _state(model), _key(batch), wider)
+    if wider.note != plan.note:
+        _warn(wider)
+    return wider
+
+
+def _placed(model: nn.Module, batch: Batch, plan: Plan, fresh: frozenset[str]) -> Plan:
+    """Look for the rows at ``fresh`` sites; say so if two rows do not get there."""
+    seen: frozenset[str] = frozenset()
+    layouts: dict[str, Layout] = {}
+    try:
+        glances = _two_looks(model, batch, plan.switches)
+        seen = frozenset(glances[0].tensors)
+        layouts = _layouts(*glances, guess=batch.rows == 1) or {}
+    except CaveatError:
+        raise
+    except Exception:  # the model cannot run so few rows
+        pass
+    found = {name: layouts[name] for name in fresh & layouts.keys()}
+    plan = replace(plan, layouts={**plan.layouts, **found})
+    unseen = {
+        site.path or "(the model)" for site in plan.sites if site.name in fresh - seen
+    }
+    if not unseen or batch.rows == 1:
+        return plan
+    name, paths = type(model).__name__, ", ".join(sorted(unseen)[:6])
+    return replace(plan, note=_UNSEEN.format(name=name, paths=paths))
+
+
+def _state(model: nn.Module) -> Any:
+    return registry_version(), fingerprint(model)
+
+
+def _warn(plan: Plan) -> None:
+    if plan.note is not None:
+        warnings.warn(plan.note, CaveatWarning, stacklevel=_levels_to_the_user())
+
+
+def _levels_to_the_user() -> int:
+    """How many frames above the caller are ours, or torch's."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_back and _module(frame).startswith(_NOT_THE_USER):
+        frame, levels = frame.f_back, levels + 1
+    return levels
+
+
+def _module(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__", "")
 
 
 def _key(batch: Batch) -> Any:
     a, b = batch.two_rows()
-    return (batch.signature, a == b, batch.rows == 1, registry_size())
+    return batch.signature, a == b, batch.rows == 1
 
 
-def _remember(model: nn.Module, key: Any, plan: Plan) -> None:
+def _recalled(model: nn.Module, state: Any, key: Any) -> Plan | None:
     with _lock:
-        _plans.setdefault(model, {})[key] = plan
+        held = _plans.get(model)
+    return None if held is None or held.state != state else held.by_kind.get(key)
+
+
+def _remember(model: nn.Module, state: Any, key: Any, plan: Plan) -> None:
+    with _lock:
+        held = _plans.get(model)
+        if held is None or held.state != state:
+            held = _plans[model] = _Remembered(state)
+        held.by_kind[key] = plan
+
+
+def _require_sites(model: nn.Module, plan: Plan) -> None:
+    """Raise if nothing would be random."""
+    if plan.names or plan.switches.host_generators:
+        return
+    sites, rates = plan.sites, ""
+    if sites:
+        paths = ", ".join(sorted({site.path or "(the model)" for site in sites})[:6])
+        rates = _ALL_ZERO.format(n=len(sites), paths=paths)
+    raise NoStochasticSiteError(_NO_SITE.format(name=type(model).__name__, rates=rates))
 
 
 def _made(model: nn.Module, batch: Batch) -> Plan:
     name = type(model).__name__
-    a, b = batch.two_rows()
-    two, three = batch.take((a, b)), batch.take([(a, b)[i] for i in TURNED])
+    guess = batch.rows == 1
     try:
-        flags = _probed(model, two)
-        layouts = _layouts(model, two, three, flags.switches, guess=batch.rows == 1)
+        flags = _probed(model, _two_rows(batch))
+        layouts = _layouts(*_two_looks(model, batch, flags.switches), guess=guess)
         if layouts and flags.switches.host_generators:
             # Host numbers may skip layers in one pass and not in the next.
-            plain = _layouts(model, two, three, Switches(), guess=batch.rows == 1)
+            plain = _layouts(*_two_looks(model, batch, Switches()), guess=guess)
             layouts = {**(plain or {}), **layouts}
     except CaveatError:
         raise
@@ -149,11 +249,21 @@ def _made(model: nn.Module, batch: Batch) -> Plan:
     return _plan(name, flags, layouts)
 
 
-def _layouts(
-    model: nn.Module, two: Batch, three: Batch, switches: Switches, *, guess: bool
-) -> dict[str, Layout] | None:
+def _two_rows(batch: Batch) -> Batch:
+    return batch.take(batch.two_rows())
+
+
+def _two_looks(
+    model: nn.Module, batch: Batch, switches: Switches
+) -> tuple[Glance, Glance]:
+    """The model on two rows, and on them in another order and number."""
+    rows = batch.two_rows()
+    turned = batch.take([rows[i] for i in TURNED])
+    return _look(model, batch.take(rows), switches), _look(model, turned, switches)
+
+
+def _layouts(left: Glance, right: Glance, *, guess: bool) -> dict[str, Layout] | None:
     """Where the rows lie at each site; None if the output does not follow them."""
-    left, right = (_look(model, batch, switches) for batch in (two, three))
     if not _moves_with_rows(left.output, right.output):
         return None
     found = {

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from caveat.sampling.dispatch import below_autograd
+from caveat._torch import below_autograd
 from caveat.sampling.tape import Op, Ref, Tape
 
 # Noise is drawn for several draws at a time, as many as keep it in a fast cache.

@@ -26,17 +26,20 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from caveat._torch import (
+    DispatchMode,
+    OpOverload,
+    storage_address,
+    without_function_modes,
+)
 from caveat.sampling.dispatch import (
     OpInfo,
     is_tensors,
     op_info,
     same_place,
-    storage_of,
     tensors_in,
     weak_storage,
     whole_storage,
@@ -47,7 +50,7 @@ from caveat.sampling.tape import Op, Ref, Tape
 _aten = torch.ops.aten
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(DispatchMode):
     """Runs a pass; with ``record=True`` also writes the tape of its noisy part.
 
     Attributes
@@ -62,7 +65,7 @@ class Recorder(TorchDispatchMode):
     """
 
     def __init__(self, rule_for: Callable[[OpOverload], Any], *, record: bool) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.tape = Tape()
         self.escape: str | None = None
         self.where = ""
@@ -101,7 +104,7 @@ class Recorder(TorchDispatchMode):
         if info.written:
             return self._run_write(func, info, args, kwargs)
         result = func(*args, **kwargs)
-        inputs = {storage_of(t) for t in tensors_in((*args, *kwargs.values()))}
+        inputs = {storage_address(t) for t in tensors_in((*args, *kwargs.values()))}
         self._note_fresh(result, inputs)
         if self._noisy and not inputs.isdisjoint(self._noisy):
             self._write_down(func, args, kwargs, result, inputs)
@@ -117,14 +120,9 @@ class Recorder(TorchDispatchMode):
 
     def is_noisy(self, tensor: Any) -> bool:
         """Whether the value of ``tensor`` depends on noise."""
-        return isinstance(tensor, Tensor) and storage_of(tensor) in self._noisy
+        return isinstance(tensor, Tensor) and storage_address(tensor) in self._noisy
 
     # ------------------------------------------------------------ dispatch
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Keep torch from importing its whole compiler, just to step around us."""
-        return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -132,7 +130,7 @@ class Recorder(TorchDispatchMode):
         # Scripted code arrives with the guard still in force; it is not meant for us.
         self._active = False
         try:
-            with torch._C.DisableTorchFunction():
+            with without_function_modes():
                 return self._dispatch(func, args, kwargs or {})
         finally:
             self._active = True
@@ -185,7 +183,7 @@ class Recorder(TorchDispatchMode):
         """False for a view of a clean input: ``clean.expand_as(noisy)`` is clean."""
         if tensor is None or not tensor.numel():
             return tensor is not None
-        storage = storage_of(tensor)
+        storage = storage_address(tensor)
         return storage in self._noisy or storage not in inputs
 
     def _escapes(self, func: OpOverload, args: Any, result: Any) -> bool:
@@ -205,7 +203,7 @@ class Recorder(TorchDispatchMode):
         return any(self.is_noisy(mask) for mask in masks)
 
     def _number_result(self, tensor: Tensor) -> int:
-        storage = storage_of(tensor)
+        storage = storage_address(tensor)
         if storage not in self._noisy:
             group = self._new_group()
             number = self.tape.new_value(tensor, group)
@@ -227,7 +225,7 @@ class Recorder(TorchDispatchMode):
 
     def _ref(self, argument: Any) -> Any:
         if isinstance(argument, Tensor):
-            noisy = self._noisy.get(storage_of(argument))
+            noisy = self._noisy.get(storage_address(argument))
             return Ref(
                 self._constant(argument)
                 if noisy is None
@@ -252,7 +250,7 @@ class Recorder(TorchDispatchMode):
         if number is None:
             number = self.tape.add_constant(tensor, group=-1)
             self._constants[id(tensor)] = number  # the tape keeps it, so the id stays
-            self._constants_on.setdefault(storage_of(tensor), []).append(number)
+            self._constants_on.setdefault(storage_address(tensor), []).append(number)
         return number
 
     # ------------------------------------------------------------ writing
@@ -284,7 +282,7 @@ class Recorder(TorchDispatchMode):
     def _prepare_write(self, targets: list[Tensor], arguments: Any) -> None:
         noisy = any(map(self.is_noisy, tensors_in(arguments)))
         for target in targets:
-            storage = storage_of(target)
+            storage = storage_address(target)
             if storage in self._noisy:
                 continue
             if noisy or storage in self._constants_on:
@@ -306,7 +304,7 @@ class Recorder(TorchDispatchMode):
         base = self.tape.new_value(pristine, group)
         source = Ref(self._constant(pristine))
         self.tape.ops.append(Op(_aten.clone.default, (source,), {}, (base,)))
-        self._noisy[storage_of(target)] = _NoisyStorage(
+        self._noisy[storage_address(target)] = _NoisyStorage(
             weak_storage(target), base, group
         )
 
@@ -320,7 +318,8 @@ class Recorder(TorchDispatchMode):
     ) -> None:
         if not any(map(self.is_noisy, targets)):
             self._note_fresh(
-                result, {storage_of(t) for t in tensors_in((*args, *kwargs.values()))}
+                result,
+                {storage_address(t) for t in tensors_in((*args, *kwargs.values()))},
             )
             return
         refs, keyword_refs = self._refs(args), self._keyword_refs(kwargs)
@@ -339,7 +338,7 @@ class Recorder(TorchDispatchMode):
 
     def _note_fresh(self, result: Any, inputs: set[int]) -> None:
         for tensor in tensors_in((result,)):
-            storage = storage_of(tensor)
+            storage = storage_address(tensor)
             if storage not in inputs and storage not in self._fresh:
                 self._fresh[storage] = weak_storage(tensor)
 
@@ -353,15 +352,15 @@ class Recorder(TorchDispatchMode):
         self._sweep_beyond = alive + max(4, alive // 8)
 
     def _is_outside(self, tensor: Tensor) -> bool:
-        storage = storage_of(tensor)
+        storage = storage_address(tensor)
         return storage not in self._fresh and storage not in self._noisy
 
     def _privatise(self, tensor: Tensor) -> Tensor:
-        storage = storage_of(tensor)
+        storage = storage_address(tensor)
         if storage not in self._private:
             copy = whole_storage(tensor).clone()
             self._private[storage] = _PrivateCopy(tensor, copy)
-            self._fresh[storage_of(copy)] = weak_storage(copy)
+            self._fresh[storage_address(copy)] = weak_storage(copy)
         return same_place(tensor, self._private[storage].copy)
 
     def _without_outside(self, arguments: Any) -> tuple[Any, ...]:
@@ -370,7 +369,7 @@ class Recorder(TorchDispatchMode):
 
     def _replace_outside(self, argument: Any) -> Any:
         if isinstance(argument, Tensor):
-            held = self._private.get(storage_of(argument))
+            held = self._private.get(storage_address(argument))
             return argument if held is None else same_place(argument, held.copy)
         if isinstance(argument, list | tuple):
             return type(argument)(map(self._replace_outside, argument))

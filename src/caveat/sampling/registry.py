@@ -35,6 +35,7 @@ def _learned_rate(module: ConcreteNoise) -> float:
 _registered: dict[type[nn.Module], RandomModule] = {
     ConcreteNoise: RandomModule("concrete dropout", _learned_rate, _set_training)
 }
+_version = 0
 
 
 def register_noise(
@@ -51,7 +52,7 @@ def register_noise(
     module_class : type
         The class; its subclasses are meant, too.
     kind : str
-        What :func:`caveat.inspect` calls it.
+        What :func:`caveat.audit` calls it.
     rate : callable
         Reads the drop rate off a module.
     switch : callable, optional
@@ -76,7 +77,9 @@ def register_noise(
         raise InputTypeError(
             f"register_noise takes a subclass of torch.nn.Module. Got {module_class!r}."
         )
+    global _version
     _registered[module_class] = RandomModule(kind, rate, switch or _set_training)
+    _version += 1
 
 
 def registered(module: nn.Module) -> RandomModule | None:
@@ -87,6 +90,6 @@ def registered(module: nn.Module) -> RandomModule | None:
     return None
 
 
-def registry_size() -> int:
-    """Changes whenever a class is added, so that plans made before are not used."""
-    return len(_registered)
+def registry_version() -> int:
+    """Changes with every registration, so that plans made before are not used."""
+    return _version

@@ -1,16 +1,17 @@
 """Running a copy of a model once, below or above autograd."""
 
+import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from caveat.sampling.compiler import compiler_aside
+from caveat._torch import below_autograd, compiler_is_loaded
 from caveat.sampling.copying import ModelCopy
-from caveat.sampling.dispatch import below_autograd
 from caveat.sampling.guard import Guard
 from caveat.sampling.host import seeded_host_generators
 from caveat.sampling.inputs import Batch
@@ -40,6 +41,11 @@ class Switches:
     above_autograd: bool = False
     host_generators: bool = False
 
+    @property
+    def replayable(self) -> bool:
+        """Whether a pass can be recorded, to be replayed with other noise."""
+        return not self.above_autograd and not self.host_generators
+
 
 def run_pass(
     model: nn.Module, batch: Batch, omega: Omega, switches: Switches, *, record: bool
@@ -53,7 +59,7 @@ def run_pass(
     above = switches.above_autograd
     args, kwargs = batch.arguments
     with ExitStack() as stack:
-        stack.enter_context(compiler_aside())
+        stack.enter_context(_compiler_aside())
         if switches.host_generators:
             stack.enter_context(seeded_host_generators(omega.seed, omega.draw))
         if not above:
@@ -71,3 +77,42 @@ def _switch_registered(copy: ModelCopy) -> None:
     for module in copy.modules.values():
         if (entry := registered(module)) is not None:
             entry.switch(module)
+
+
+# ------------------------------------------------------------ torch.compile
+
+# Under our modes torch's compiler would trace the modes as well, so functions that were
+# compiled run as what they were compiled from. The request is global: it is counted.
+_lock = threading.Lock()
+_users = 0
+_stance: Any = None
+
+
+@contextmanager
+def _compiler_aside() -> Iterator[None]:
+    """Run ``torch.compile``d functions eagerly, in any thread that is in the block."""
+    if not compiler_is_loaded():
+        yield
+        return
+    _enter()
+    try:
+        yield
+    finally:
+        _leave()
+
+
+def _enter() -> None:
+    global _users, _stance
+    with _lock:
+        if _users == 0:
+            _stance = torch.compiler.set_stance("force_eager")
+            _stance.__enter__()
+        _users += 1
+
+
+def _leave() -> None:
+    global _users
+    with _lock:
+        _users -= 1
+        if _users == 0:
+            _stance.__exit__(None, None, None)

@@ -4,20 +4,21 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor, nn
 
+from caveat._progress import python_generator_kept
 from caveat.sampling.copying import ModelCopy
-from caveat.sampling.engine import require_sites
 from caveat.sampling.inputs import Batch, check_model
 from caveat.sampling.noise import Law, Layout, NoiseSpec
 from caveat.sampling.passes import SiteCall
 from caveat.sampling.plans import Plan, plan_for
 from caveat.sampling.registry import registered
 from caveat.sampling.running import Switches, run_pass
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass(frozen=True)
@@ -76,16 +77,25 @@ class Sites(Sequence[Site]):
         return iter(self.sites)
 
     def __str__(self) -> str:
-        console = Console(width=10_000, no_color=True, highlight=False)
-        with console.capture() as capture:
-            console.print(self._table())
+        with python_generator_kept():
+            table = self._printed()
         once = f"{self.prefix_share:.0%} of a forward pass lies before the first site"
-        return f"{capture.get()}{once} and is run once."
+        return f"{table}{once} and is run once."
 
     def __repr__(self) -> str:
         return f"{self}"
 
-    def _table(self) -> Table:
+    def _printed(self) -> str:
+        from rich.console import Console  # here: not everybody prints an audit
+
+        console = Console(width=10_000, no_color=True, highlight=False)
+        with console.capture() as capture:
+            console.print(self._table())
+        return capture.get()
+
+    def _table(self) -> "Table":
+        from rich.table import Table
+
         plural = "" if len(self) == 1 else "s"
         title = f"{self.model_name}: {len(self)} stochastic site{plural}"
         table = Table(title=title, title_justify="left")
@@ -102,7 +112,7 @@ class Sites(Sequence[Site]):
         return table
 
 
-def inspect(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
+def audit(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
     """Find every place where ``model`` draws noise, with any of its flags.
 
     The model runs a few times on these inputs, as a copy; it is not changed.
@@ -129,14 +139,13 @@ def inspect(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
     >>> import torch, caveat
     >>> from torch import nn
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1), nn.Linear(8, 1))
-    >>> sites = caveat.inspect(net, torch.zeros(5, 4))
+    >>> sites = caveat.audit(net, torch.zeros(5, 4))
     >>> [(site.path, site.rate, site.mask_shape) for site in sites]
     [('1', 0.1, (1, 8))]
     """
     model = check_model(model)
     batch = Batch.of(inputs, kwinputs, axis=0, model=model)
     plan = plan_for(model, batch)
-    require_sites(model, plan)
     firing = _firing_in_eval(model, batch, plan)
     seen, share = _timed(model, batch, plan)
     modules = ModelCopy(model).modules

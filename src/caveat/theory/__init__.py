@@ -4,9 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from caveat.theory.bound import elbo, gaussian_log_likelihood, objective_from_elbo
-from caveat.theory.groups import weight_decay_groups
 from caveat.theory.kl import (
-    Estimate,
+    MonteCarloEstimate,
     component_information,
     kl_bias,
     kl_row_exact,
@@ -44,7 +43,6 @@ __all__ = [
     "weight_decay_from_penalty",
     "penalty_from_weight_decay",
     "require_coupled_decay",
-    "weight_decay_groups",
     "precision_in_units_of_y",
     "precision_in_standard_units",
     "log_density_shift",
@@ -55,7 +53,7 @@ __all__ = [
     "kl_row_lower_bound",
     "kl_row_monte_carlo",
     "kl_bias",
-    "Estimate",
+    "MonteCarloEstimate",
     "gaussian_log_likelihood",
     "elbo",
     "objective_from_elbo",

@@ -14,6 +14,8 @@ but it must be kept when p is learned. Rows of a matrix are independent: sum ove
 
 In torch, ``weight`` of a linear layer is (outputs, inputs), and inputs are dropped, so
 the rows are those of ``weight.T``; and as torch stores W = p M, ``mean`` is W / p.
+
+The formulas are those of ``theory.divergence``; here they are checked.
 """
 
 import math
@@ -21,19 +23,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from caveat import _validation as validation
 from caveat._random import Seed, as_seed
-
-_NODES = 513  # of the quadrature; its error falls exponentially with their number
-_TAIL = 10.0  # standard deviations beyond which a Gaussian is left out: e^-50
-_CERTAIN = 45.0  # log odds at which no doubt about the component is left: e^-45
-_FAR = 100.0  # gap in standard deviations at which there is no overlap at all
-_LARGEST_LOGIT = 700.0  # whose exponential is still a float
+from caveat.theory import divergence
 
 
-class Estimate(NamedTuple):
+class MonteCarloEstimate(NamedTuple):
     """A Monte Carlo mean and its standard error."""
 
     value: Tensor
@@ -58,7 +54,7 @@ def mask_entropy(keep_prob: float | Tensor) -> Tensor:
     >>> round(mask_entropy(0.5).item(), 9)
     0.693147181
     """
-    keep = _tensor(validation.keep_probabilities("keep_prob", keep_prob))
+    keep = _tensor(validation.keep_probs("keep_prob", keep_prob))
     # E20: H(p) = -p log p - (1-p) log(1-p)
     return torch.special.entr(keep) + torch.special.entr(1 - keep)
 
@@ -100,9 +96,8 @@ def kl_row_upper_bound(
     """
     mean, keep, std = _row(mean, keep_prob, component_std)
     length = validation.positive("lengthscale", lengthscale)
-    # E21: (p l²/2) m'm + (K/2) (l² s² - log(l² s²) - 1)
-    fit = 0.5 * length**2 * keep * mean.square().sum(-1)
-    return fit + mean.shape[-1] * _spread(std * length)
+    rows = mean * _along(keep, mean)
+    return divergence.two_components_above(rows, keep, std.log(), length)
 
 
 def kl_row_lower_bound(
@@ -203,8 +198,7 @@ def component_information(
     row, keep, std = _row(mean, keep_prob, component_std)
     keep = keep.double()
     gap = torch.linalg.vector_norm(row.double(), dim=-1) / std.double()
-    # E23: I = H(p) - E_w H(p | w)
-    return (mask_entropy(keep) - _expected_doubt(gap, keep)).to(mean.dtype)
+    return divergence.information(gap, keep).to(mean.dtype)
 
 
 def kl_row_monte_carlo(
@@ -215,7 +209,7 @@ def kl_row_monte_carlo(
     lengthscale: float = 1.0,
     n_draws: int,
     seed: Seed = None,
-) -> Estimate:
+) -> MonteCarloEstimate:
     """KL of a dropped row by drawing weights, with its standard error (ledger E25).
 
     Parameters
@@ -229,7 +223,7 @@ def kl_row_monte_carlo(
 
     Returns
     -------
-    Estimate
+    MonteCarloEstimate
         ``value`` and ``standard_error``, each of shape (*rows,).
 
     Examples
@@ -243,10 +237,8 @@ def kl_row_monte_carlo(
     """
     n_draws = validation.several("n_draws", n_draws)
     length = validation.positive("lengthscale", lengthscale)
-    mean, keep, std = (
-        part.unsqueeze(-1) if part.ndim < mean.ndim else part
-        for part in _row(mean, keep_prob, component_std)
-    )
+    mean, keep, std = _row(mean, keep_prob, component_std)
+    keep, std = _along(keep, mean), _along(std, mean)
     generator = torch.Generator(mean.device).manual_seed(as_seed(seed) % 2**63)
     uniform = mean.new_empty(n_draws, *mean.shape[:-1], 1).uniform_(generator=generator)
     noise = mean.new_empty(n_draws, *mean.shape).normal_(generator=generator)
@@ -254,7 +246,7 @@ def kl_row_monte_carlo(
     weights = (uniform < keep) * mean + std * noise
     # E25: (1/T) sum_t log q(w_t) - log prior(w_t)
     ratio = _log_mixture(weights, mean, keep, std) - _log_normal(weights, 1 / length)
-    return Estimate(ratio.mean(0), ratio.std(0) / math.sqrt(n_draws))
+    return MonteCarloEstimate(ratio.mean(0), ratio.std(0) / math.sqrt(n_draws))
 
 
 def kl_bias(
@@ -285,9 +277,7 @@ def kl_bias(
     """
     mean, _, std = _row(mean, 1.0, component_std)
     length = validation.positive("lengthscale", lengthscale)
-    # E26: (l² m'm + K (l² s² - log(l² s²) - 1)) / 2
-    fit = 0.5 * length**2 * mean.square().sum(-1)
-    return fit + mean.shape[-1] * _spread(std * length)
+    return divergence.gaussian(mean, _along(std.log(), mean), length).sum(-1)
 
 
 def _row(
@@ -295,7 +285,7 @@ def _row(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """All three as tensors of one type: (*rows, K), and twice () or (*rows,)."""
     mean = validation.rows_of_weights("mean", mean)
-    keep = validation.keep_probabilities("keep_prob", keep_prob)
+    keep = validation.keep_probs("keep_prob", keep_prob)
     std = validation.positive_values("component_std", component_std)
     keep, std = (_tensor(value).to(mean) for value in (keep, std))
     validation.per_row("keep_prob", keep.shape, mean.shape[:-1])
@@ -310,40 +300,9 @@ def _tensor(value: float | Tensor) -> Tensor:
     return torch.tensor(value, dtype=torch.float64)
 
 
-def _spread(std: Tensor) -> Tensor:
-    """KL of N(0, s²) from N(0, 1)."""
-    return 0.5 * (std.square() - 2 * std.log() - 1)
-
-
-def _expected_doubt(gap: Tensor, keep: Tensor) -> Tensor:
-    """Integral of q(x) H(p | x), q(x) = p N(x; gap, 1) + (1-p) N(x; 0, 1)."""
-    gap = gap.clamp(max=_FAR)
-    prior = torch.logit(keep).clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
-    x = _nodes(gap.detach(), prior.detach())  # shape: (nodes, *rows)
-    density = keep * _normal(x - gap) + (1 - keep) * _normal(x)
-    posterior = prior + gap * (x - gap / 2)
-    return torch.trapezoid(density * _doubt(posterior), x, dim=0)
-
-
-def _nodes(gap: Tensor, prior: Tensor) -> Tensor:
-    """Equal steps over all of the line where there is density and doubt."""
-    gap, prior = torch.broadcast_tensors(gap.clamp(min=1e-3), prior)
-    middle, reach = gap / 2 - prior / gap, _CERTAIN / gap  # even odds, and around
-    low = (middle - reach).clamp(min=-_TAIL)
-    high = torch.minimum(middle + reach, gap + _TAIL)
-    share = torch.linspace(0, 1, _NODES, dtype=gap.dtype, device=gap.device)
-    share = share.reshape(-1, *[1] * gap.ndim)
-    return low + (high - low).clamp(min=0) * share
-
-
-def _normal(x: Tensor) -> Tensor:
-    return torch.exp(-0.5 * x.square()) / math.sqrt(2 * math.pi)
-
-
-def _doubt(logit: Tensor) -> Tensor:
-    """Entropy of a mask with these log odds, without cancellation."""
-    odds = -logit.abs()
-    return softplus(odds) - odds * torch.sigmoid(odds)
+def _along(per_row: Tensor, mean: Tensor) -> Tensor:
+    """One number, or one per row, beside the weights (*rows, K)."""
+    return per_row.unsqueeze(-1) if per_row.ndim else per_row
 
 
 def _log_mixture(weights: Tensor, mean: Tensor, keep: Tensor, std: Tensor) -> Tensor:

@@ -111,7 +111,7 @@ def l2_penalty(
     >>> [round(l2_penalty(keep_prob=p, **known), 9) for p in (0.9, 0.45)]
     [0.001, 0.0005]
     """
-    keep = validation.keep_probability("keep_prob", keep_prob)
+    keep = validation.keep_prob("keep_prob", keep_prob)
     unit = bias_l2_penalty(
         precision=precision, lengthscale=lengthscale, n_train=n_train, loss=loss
     )
@@ -275,7 +275,7 @@ def _prior(
 ) -> tuple[float, float, int]:
     return (
         validation.positive("lengthscale", lengthscale),
-        validation.keep_probability("keep_prob", keep_prob),
+        validation.keep_prob("keep_prob", keep_prob),
         validation.positive_int("n_train", n_train),
     )
 

@@ -16,14 +16,14 @@ from caveat.errors import ParameterError
 LEAK = 0.01
 
 
-class Cosine(nn.Module):
+class CosineActivation(nn.Module):
     """cos(x): with it a network approximates the squared-exponential kernel."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.cos()
 
 
-class Sine(nn.Module):
+class SineActivation(nn.Module):
     """sin(x)."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -78,12 +78,12 @@ ACTIVATIONS = {
     "cos": Activation(
         lambda z, out: torch.cos(z, out=out),
         lambda z, h, out: torch.sin(z, out=out).neg_(),
-        Cosine,
+        CosineActivation,
     ),
     "sin": Activation(
         lambda z, out: torch.sin(z, out=out),
         lambda z, h, out: torch.cos(z, out=out),
-        Sine,
+        SineActivation,
     ),
     "leaky_relu": _by_formula(
         lambda z: F.leaky_relu(z, LEAK),

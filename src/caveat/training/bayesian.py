@@ -1,4 +1,4 @@
-"""Choosing settings by Bayesian optimisation, as section 5.3 of paper 001 does.
+"""Choosing a spec by Bayesian optimisation, as section 5.3 of paper 001 does.
 
 Each task has its own Gaussian process over the validation log-likelihood. All of them
 are asked for a few candidates at a time, and those of a round are trained as one fleet.
@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypedDict, Unpack
 
@@ -17,8 +17,7 @@ import numpy as np
 from caveat import _validation as validation
 from caveat._optional import require
 from caveat.errors import ParameterError
-from caveat.training.ensembles import Candidate, Settings
-from caveat.training.likelihood import BestScale
+from caveat.evaluation.precision import BestScale
 from caveat.training.search import (
     Choice,
     Folds,
@@ -27,6 +26,7 @@ from caveat.training.search import (
     folds_by_size,
     validated,
 )
+from caveat.training.spec import NetworkSpec, varied_names
 from caveat.training.stores import Memory, Store
 
 
@@ -96,7 +96,7 @@ Space = Mapping[str, LogUniform | Choices]
 
 
 class Running(TypedDict, total=False):
-    """How the work is done; see :func:`caveat.training.search.search`."""
+    """How the work is done; see :func:`caveat.training.grid_search`."""
 
     n_threads: int | None
     progress: bool | None
@@ -105,30 +105,30 @@ class Running(TypedDict, total=False):
 def bayesian_search(
     tasks: Sequence[Task],
     space: Space,
-    settings: Settings,
+    base: NetworkSpec,
     *,
-    base: Candidate,
+    seed: int = 0,
     n_trials: int = 30,
     at_once: int = 4,
     folds: Folds = folds_by_size,
     store: Store | None = None,
     **running: Unpack[Running],
 ) -> list[Choice]:
-    """The best candidate of each task among those that a Gaussian process asks for.
+    """The best spec of each task among those that a Gaussian process asks for.
 
     Parameters
     ----------
     tasks : sequence of Task
-        Whose settings are chosen.
+        Whose networks are chosen.
     space : mapping of str to LogUniform or Choices
-        What is varied, by the names of the fields of ``Candidate``. A precision, in the
-        units of 1/y², serves the weight decay and the density alike; if neither
-        ``space`` nor ``base`` has one, it follows from the validation errors of each
-        candidate.
-    settings : Settings
-        Its seed and those of the tasks decide what is asked for.
-    base : Candidate
+        What is varied, by the names of the fields of ``NetworkSpec`` and of its
+        ``Schedule``. A precision, in the units of 1/y², serves the weight decay and
+        the density alike; if neither ``space`` nor ``base`` has one, it follows from
+        the validation errors of each candidate.
+    base : NetworkSpec
         What is not varied.
+    seed : int
+        With those of the tasks it decides what is asked for, and of all networks.
     n_trials : int
         Candidates per task.
     at_once : int
@@ -139,7 +139,7 @@ def bayesian_search(
         Scores found there are not computed again. A search that was interrupted asks
         for the same candidates again, and goes on where it was.
     **running
-        ``n_threads`` and ``progress``, as for :func:`caveat.training.search.search`.
+        ``n_threads`` and ``progress``, as for :func:`caveat.training.grid_search`.
 
     Returns
     -------
@@ -165,33 +165,32 @@ def bayesian_search(
     >>> [choice] = bayesian_search(
     ...     [task],
     ...     {"precision": LogUniform(0.1, 1000.0), "drop_rate": Choices(0.01, 0.1)},
-    ...     Settings(),
-    ...     base=Candidate(0.1, epochs=20),
+    ...     NetworkSpec(schedule=Schedule(epochs=20)),
     ...     n_trials=8,
     ... )
-    >>> choice.candidate.precision == choice.score.scale
+    >>> choice.spec.precision == choice.score.scale
     True
     """
     optuna = require("optuna", extra="search")
-    _check(space, settings)
+    _check(space, base)
     validation.positive_int("n_trials", n_trials)
     validation.positive_int("at_once", at_once)
     store = Memory() if store is None else store
     first = min(n_trials, max(at_once, len(space) + 2))
-    studies = [_Study(optuna, task, space, base, settings.seed) for task in tasks]
+    studies = [_Study(optuna, task, space, base, seed) for task in tasks]
     for study in studies:
         study.begin(first)
     for start in range(0, n_trials, at_once):
         count = min(at_once, n_trials - start)
         pairs = [(study.task, c) for study in studies for c in study.ask(count)]
-        scores = validated(pairs, settings, folds=folds, store=store, **running)
+        scores = validated(pairs, seed=seed, folds=folds, store=store, **running)
         for place, study in enumerate(studies):
             study.tell(scores[place * count : (place + 1) * count])
     return [best_choice(study.task, study.scores) for study in studies]
 
 
-def _check(space: Space, settings: Settings) -> None:
-    known = [field.name for field in fields(Candidate)]
+def _check(space: Space, base: NetworkSpec) -> None:
+    known = varied_names()
     for name, values in space.items():
         if name not in known:
             raise ParameterError(
@@ -203,7 +202,7 @@ def _check(space: Space, settings: Settings) -> None:
             )
     if not space:
         raise ParameterError("space must hold at least one setting. Got none.")
-    if settings.noise_head and "precision" in space:
+    if base.objective.has_head and "precision" in space:
         raise ParameterError(
             "space must not hold 'precision' with a noise head, which learns it. "
             "Leave it out."
@@ -214,14 +213,14 @@ class _Study:
     """What is known of one task, and what to try next."""
 
     def __init__(
-        self, optuna: ModuleType, task: Task, space: Space, base: Candidate, seed: int
+        self, optuna: ModuleType, task: Task, space: Space, base: NetworkSpec, seed: int
     ) -> None:
         self.task = task
-        self.scores: dict[Candidate, BestScale] = {}
+        self.scores: dict[NetworkSpec, BestScale] = {}
         self._optuna = optuna
         self._space, self._base = space, base
         self._rng = np.random.default_rng([seed, task.seed])
-        self._waiting: list[tuple[Any, Candidate]] = []
+        self._waiting: list[tuple[Any, NetworkSpec]] = []
         self._floor = _trivial_log_likelihood(task)
         with _quiet(optuna):
             sampler = optuna.samplers.GPSampler(
@@ -240,7 +239,7 @@ class _Study:
                     {name: values.at(share) for (name, values), share in named}
                 )
 
-    def ask(self, count: int) -> list[Candidate]:
+    def ask(self, count: int) -> list[NetworkSpec]:
         """So many candidates, which are expected to be told about."""
         distributions = {
             name: values.distribution(self._optuna)
@@ -258,13 +257,14 @@ class _Study:
             with _quiet(self._optuna):
                 self._study.tell(trial, _flattened(score.log_likelihood, self._floor))
 
-    def _candidate(self, params: Mapping[str, Any]) -> Candidate:
+    def _candidate(self, params: Mapping[str, Any]) -> NetworkSpec:
         found: dict[str, Any] = {
             name: values.value(params[name]) for name, values in self._space.items()
         }
-        if "epochs" in found:
-            found["epochs"] = round(found["epochs"])
-        return replace(self._base, **found)
+        for name in ("epochs", "batch_size"):
+            if name in found:
+                found[name] = round(found[name])
+        return self._base.vary(**found)
 
 
 _DEEPEST = 20.0  # of a flattened score below the floor: what a divergence counts as

@@ -7,50 +7,45 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from caveat.training.members import Member, Recipe, Rows
-from caveat.training.schedules import schedule
+from caveat.training.members import Architecture, Member, Rows
+from caveat.training.schedules import decay
 from caveat.training.stack import Adam, Stack, Workspace, layers, per_layer
+from caveat.training.stacked import StackedNetworks
 from caveat.training.stopping import Watch
 from caveat.training.streams import (
     RowOrder,
+    factor_source,
     first_weights,
-    noise_of,
-    steps_per_epoch,
     training_noise,
 )
-from caveat.training.trained import Trained
 
 _PREPARED = 2**24  # bytes of noise prepared at once
 _MOST_STEPS = 64  # prepared at once
 
 
-def n_steps(recipe: Recipe, member: Member, data: Sequence[Rows]) -> int:
-    """How many steps a member is trained for."""
-    return member.epochs * steps_per_epoch(len(data[member.data]), recipe)
-
-
 class Cohort:
     """The state of a training: networks in order of falling number of steps."""
 
-    def __init__(
-        self, recipe: Recipe, members: Sequence[Member], data: Sequence[Rows]
-    ) -> None:
-        steps = [n_steps(recipe, member, data) for member in members]
+    def __init__(self, members: Sequence[Member], data: Sequence[Rows]) -> None:
+        steps = [member.n_steps(data) for member in members]
         order = sorted(range(len(members)), key=lambda i: -steps[i])
         self._back = np.argsort(order)
         self.members = [members[i] for i in order]
         self.total = np.array([steps[i] for i in order])
         self.n_steps = int(self.total.max())
         self.step = 0
-        self._recipe = recipe
+        spec = members[0].spec
+        self._schedule = spec.schedule
         self._orders = [
-            RowOrder(len(data[m.data]), recipe, m.seed) for m in self.members
+            RowOrder(len(data[m.data]), spec.schedule, m.seed) for m in self.members
         ]
         self._table, self._starts = _table(data, self.members)
-        self._noise = noise_of(recipe, self.members)
+        architecture = Architecture.of(spec, data[0].x.shape[1], data[0].y.shape[1])
+        self._architecture = architecture
+        rates = [m.drop_rates for m in self.members]
+        self._noise = factor_source(spec, rates, architecture.fan_ins)
         self._rngs = training_noise(self.members)
-        self.stack = Stack(recipe.architecture, recipe.objective)
-        architecture = recipe.architecture
+        self.stack = Stack(architecture, spec.objective)
         self._state = torch.from_numpy(
             np.stack([first_weights(architecture, m.seed) for m in self.members])
         )
@@ -75,36 +70,32 @@ class Cohort:
             yield size
 
     def _steps_at_once(self, active: int) -> int:
-        units = sum(self._recipe.architecture.fan_ins)
-        room = _PREPARED // (active * self._recipe.batch_size * units * 2)
+        units = sum(self._architecture.fan_ins)
+        room = _PREPARED // (active * self._schedule.batch_size * units * 2)
         return max(1, min(room, _MOST_STEPS))
 
     def _advance(self, active: int, size: int) -> None:
-        recipe = self._recipe
+        batch_size = self._schedule.batch_size
         places, share = self._batches(active, size)
         rates = self._rates(active, size)
-        raw = torch.from_numpy(
-            np.stack(
-                [
-                    self._noise.raw(rng, size, recipe.batch_size)
-                    for rng in self._rngs[:active]
-                ]
-            )
-        )
-        own = layers(self._state[:active], recipe.architecture)
+        numbers = [
+            self._noise.raw(rng, size, batch_size) for rng in self._rngs[:active]
+        ]
+        raw = torch.from_numpy(np.stack(numbers))
+        own = layers(self._state[:active], self._architecture)
         gradient = self._gradient[:active]
-        into = layers(gradient, recipe.architecture)
+        into = layers(gradient, self._architecture)
         work = self._workspace(active)
         for step in range(size):
             work.load(self._table, places[step], share[step])
-            factors = self._noise.factors(raw[:, step], recipe.batch_size)
+            factors = self._noise.factors(raw[:, step], batch_size)
             self.stack.gradient(own, into, work, factors)
             self._adam.step(gradient, rates[step])
 
     def _workspace(self, active: int) -> Workspace:
         if self._work is None or len(self._work.units[0]) != active:
-            recipe = self._recipe
-            self._work = Workspace(recipe.architecture, active, recipe.batch_size)
+            rows = self._schedule.batch_size
+            self._work = Workspace(self._architecture, active, rows)
         return self._work
 
     def _batches(self, active: int, size: int) -> tuple[Tensor, Tensor]:
@@ -122,8 +113,8 @@ class Cohort:
         """Learning rates (steps, members, 1); zero for members that have finished."""
         steps = self.step + np.arange(size)[:, None]
         progress = steps / self.total[:active]
-        factor = schedule(self._recipe.schedule)(np.minimum(progress, 1.0))
-        peak = np.array([m.learning_rate for m in self.members[:active]])
+        factor = decay(self._schedule.decay)(np.minimum(progress, 1.0))
+        peak = np.array([m.spec.schedule.learning_rate for m in self.members[:active]])
         rates = np.where(progress < 1, factor * peak, 0.0)
         return torch.from_numpy(rates.astype(np.float32)).unsqueeze(-1)
 
@@ -131,7 +122,7 @@ class Cohort:
         """In the order in which the members were given."""
         return self._state[self._back]
 
-    def result(self, watch: Watch | None) -> Trained:
+    def result(self, watch: Watch | None) -> StackedNetworks:
         parameters = self.parameters()
         stopped = torch.from_numpy(self.total[self._back])
         if watch is not None:
@@ -141,7 +132,9 @@ class Cohort:
         diverged = tuple(
             m.name for m, good in zip(members, finite, strict=True) if not good
         )
-        return Trained(self._recipe, members, parameters, diverged, stopped)
+        return StackedNetworks(
+            members, diverged, stopped, self._architecture, parameters
+        )
 
 
 def _table(

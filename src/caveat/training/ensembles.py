@@ -1,11 +1,12 @@
-"""Networks on rows in the units of the data: settings, standard units, ensembles.
+"""Networks on rows in the units of the data: standard units, ensembles, their draws.
 
 An ensemble here is one or more networks trained on the same rows with different seeds,
 whose draws are pooled. Many ensembles are trained as one fleet.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,22 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from caveat import _validation as validation
 from caveat.errors import ParameterError
-from caveat.noise import Noise
 from caveat.training.fleet import train
-from caveat.training.members import Architecture, Member, Recipe
-from caveat.training.modules import TrainedModules
-from caveat.training.objectives import (
-    GaussianWithPrecision,
-    Objective,
-    SoftmaxCrossEntropy,
-    SquaredError,
-    split_head,
-)
+from caveat.training.members import Member, Rows
+from caveat.training.objectives import split_head
 from caveat.training.scaling import Scaling
+from caveat.training.spec import NetworkSpec
 from caveat.training.stopping import Watch
-from caveat.training.streams import steps_per_epoch
+from caveat.training.streams import combined_seed
 from caveat.training.trained import Trained
 
 Array = NDArray[np.float64]
@@ -36,188 +29,91 @@ Array = NDArray[np.float64]
 TRIAL_PRECISION = 10.0  # in standard units, for the decay while tau is not known
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """Settings of a network that a search compares.
-
-    Parameters
-    ----------
-    drop_rate : float
-        Of the hidden units.
-    input_drop_rate : float
-        Of the features.
-    hidden : tuple of int
-    lengthscale : float
-    epochs : int
-    precision : float, optional
-        tau in the units of 1/y²; to be found if not given.
-    """
-
-    drop_rate: float
-    input_drop_rate: float = 0.0
-    hidden: tuple[int, ...] = (50,)
-    lengthscale: float = 1e-2
-    epochs: int = 400
-    precision: float | None = None
-
-    @property
-    def drop_rates(self) -> tuple[float, ...]:
-        """One per weight layer."""
-        return (self.input_drop_rate, *(self.drop_rate for _ in self.hidden))
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How networks are trained; what a search does not vary.
-
-    Parameters
-    ----------
-    activation, schedule : str
-    noise : str or Noise
-    batch_size : int
-    keep_last : bool
-    learning_rate : float
-        Peak of the schedule.
-    noise_head : bool
-        Learn the precision of each prediction as further outputs.
-    n_members : int
-        Networks per ensemble.
-    n_draws : int
-        Per network, on validation rows.
-    seed : int
-    """
-
-    activation: str = "relu"
-    noise: str | Noise = "bernoulli"
-    schedule: str = "cosine"
-    batch_size: int = 32
-    keep_last: bool = False
-    learning_rate: float = 1e-2
-    noise_head: bool = False
-    n_members: int = 1
-    n_draws: int = 200
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.positive_int("n_members", self.n_members)
-        validation.several("n_draws", self.n_draws)
-        validation.positive("learning_rate", self.learning_rate)
-
-    @property
-    def objective(self) -> Objective:
-        """The loss."""
-        return GaussianWithPrecision() if self.noise_head else SquaredError()
-
-    @property
-    def loss_precision(self) -> float | None:
-        """tau of the loss: 1 if that is a log-likelihood, else to be given."""
-        return 1.0 if self.noise_head else None
-
-    def scaling(self, x: Array, y: Array) -> Scaling:
-        """The units in which networks learn these rows."""
-        return Scaling.of(x, y)
-
-    def recipe(self, n_inputs: int, n_targets: int, hidden: tuple[int, ...]) -> Recipe:
-        """For networks of the given shape."""
-        outputs = self.objective.n_outputs(n_targets)
-        return Recipe(
-            Architecture(n_inputs, hidden, outputs, self.activation),
-            self.objective,
-            self.batch_size,
-            self.keep_last,
-            self.schedule,
-            self.noise,
-        )
-
-
-@dataclass(frozen=True)
-class ClassifierSettings(Settings):
-    """How classifiers are trained.
-
-    Parameters
-    ----------
-    n_classes : int
-        Classes to tell apart; the others are those of :class:`Settings`.
-    """
-
-    n_classes: int = 2
-
-    @property
-    def objective(self) -> Objective:
-        """The loss."""
-        return SoftmaxCrossEntropy(self.n_classes)
-
-    @property
-    def loss_precision(self) -> float | None:
-        """tau of the loss, a log-likelihood."""
-        return 1.0
-
-    def scaling(self, x: Array, y: Array) -> Scaling:
-        """The units in which networks learn these rows; classes are left alone."""
-        return replace(Scaling.of(x, y), y_mean=np.zeros(1), y_sd=np.ones(1))
-
-
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows to learn from, in the units of the data, and the settings to do it with.
+    """Rows to learn from, in the units of the data, and the networks to do it.
 
     Parameters
     ----------
     name : str
     x : array, shape (rows, inputs)
     y : array, shape (rows, targets)
-        Class numbers, shape (rows, 1), if the settings are those of a classifier.
-    candidate : Candidate
-    precision : float, optional
-        In the units of 1/y², for the decay; overrides that of the candidate.
+        Class numbers, shape (rows, 1), if the objective is that of a classifier.
+    spec : NetworkSpec
+        Its precision serves the decay; without one a trial value does.
     seed : int
-        Its own part of the seed, beside that of the settings.
+        Its own part of the seed, beside that of the fleet.
     standard_precision : float, optional
-        The same in standard units, for targets of several units; overrides both.
-    held_out : (array, array), optional
-        Further rows (x, y), on which the best moment to stop is found.
+        The precision in standard units, for targets of several units; overrides that
+        of the spec.
     """
 
     name: str
     x: Array
     y: Array
-    candidate: Candidate
-    precision: float | None = None
+    spec: NetworkSpec
     seed: int = 0
     standard_precision: float | None = None
-    held_out: tuple[Array, Array] | None = None
 
-    def members(self, settings: Settings, scaling: Scaling, data: int) -> list[Member]:
-        """The networks of the ensemble."""
+    def parts(self, seed: int) -> tuple["RowsOfData", "RowsOfData | None"]:
+        """Rows to learn from, and those held out to stop by, in random order."""
+        n_train = self.spec.schedule.n_train(len(self.x))
+        if n_train == len(self.x):
+            return RowsOfData(self.x, self.y), None
+        order = np.random.default_rng([seed, 1, self.seed]).permutation(len(self.x))
+        stop, learn = np.split(order, [len(self.x) - n_train])
+        return (
+            RowsOfData(self.x[learn], self.y[learn]),
+            RowsOfData(self.x[stop], self.y[stop]),
+        )
+
+    def members(
+        self, scaling: Scaling, *, n_train: int, data: int = 0, seed: int = 0
+    ) -> list[Member]:
+        """The networks of the ensemble.
+
+        Parameters
+        ----------
+        scaling : Scaling
+            The units in which they learn.
+        n_train : int
+            Rows to learn from.
+        data : int
+            The number of the data set.
+        seed : int
+            Of the fleet.
+
+        Returns
+        -------
+        list of Member
+        """
         return [
-            Member.from_prior(
+            Member.of(
+                self.spec,
                 f"{self.name}, member {number}",
-                self.candidate.drop_rates,
-                precision=self._standard_precision(settings, scaling),
-                lengthscale=self.candidate.lengthscale,
-                n_train=len(self.x),
+                precision=self._standard_precision(scaling),
+                n_train=n_train,
                 data=data,
-                learning_rate=settings.learning_rate,
-                epochs=self.candidate.epochs,
-                seed=_combined(settings.seed, self.seed, number),
+                seed=combined_seed(seed, self.seed, number),
             )
-            for number in range(settings.n_members)
+            for number in range(self.spec.n_members)
         ]
 
-    def _standard_precision(self, settings: Settings, scaling: Scaling) -> float:
-        if settings.loss_precision is not None:
-            return settings.loss_precision
+    def _standard_precision(self, scaling: Scaling) -> float:
+        if self.spec.objective.precision is not None:
+            return self.spec.objective.precision
         if self.standard_precision is not None:
             return self.standard_precision
-        precision = self.precision or self.candidate.precision
-        if precision is None:
+        if self.spec.precision is None:
             return TRIAL_PRECISION
-        return precision * float(np.square(scaling.y_sd).mean())
+        return self.spec.precision * float(np.square(scaling.y_std).mean())
 
 
-def _combined(*seeds: int) -> int:
-    """One seed that differs whenever one of several does."""
-    return int(np.random.SeedSequence(seeds).generate_state(1, np.uint64)[0])
+class RowsOfData(NamedTuple):
+    """Rows in the units of the data."""
+
+    x: Array
+    y: Array
 
 
 class Draws(NamedTuple):
@@ -232,18 +128,30 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Trained networks and the units they think in."""
+    """Trained networks and the units they think in.
 
-    trained: Trained | TrainedModules
+    Attributes
+    ----------
+    trained : Trained
+    scaling : Scaling
+    """
+
+    trained: Trained
     scaling: Scaling
-    noise_head: bool
 
     @property
     def has_diverged(self) -> bool:
         """Whether a network's weights are not finite."""
         return bool(self.trained.diverged)
 
-    def blocks(self, x: Array, *, n_draws: int, seed: int = 0) -> Iterator[Draws]:
+    def blocks(
+        self,
+        x: Array,
+        *,
+        n_draws: int,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+    ) -> Iterator[Draws]:
         """``n_draws`` draws of each network, some at a time, pooled.
 
         Parameters
@@ -251,31 +159,40 @@ class Ensemble:
         x : array, shape (rows, inputs)
             In the units of the data.
         n_draws : int
-            Per network.
+            Per network; they take turns.
         seed : int
             As for ``Trained.draws``.
+        dtype : torch.dtype
+            In which the networks are run.
 
         Yields
         ------
         Draws
         """
-        inputs = self.scaling.inputs(x)
+        inputs = self.scaling.inputs(x).to(dtype)
         for block in self.trained.blocks(inputs, n_draws=n_draws, seed=seed):
-            yield in_units_of_y(block.flatten(0, 1), self.scaling, self.noise_head)
+            yield self._in_units_of_y(block.flatten(0, 1))
 
-    def draws(self, x: Array, *, n_draws: int, seed: int = 0) -> Draws:
+    def draws(
+        self,
+        x: Array,
+        *,
+        n_draws: int,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+    ) -> Draws:
         """All draws of :meth:`blocks` at once.
 
         Parameters
         ----------
-        x, n_draws, seed
+        x, n_draws, seed, dtype
             As there.
 
         Returns
         -------
         Draws
         """
-        parts = list(self.blocks(x, n_draws=n_draws, seed=seed))
+        parts = list(self.blocks(x, n_draws=n_draws, seed=seed, dtype=dtype))
         precisions = [p.precisions for p in parts if p.precisions is not None]
         return Draws(
             torch.cat([part.means for part in parts]),
@@ -285,38 +202,42 @@ class Ensemble:
     def point(self, x: Array) -> Tensor:
         """The mean of the networks with their noise off (standard dropout)."""
         outputs = self.trained.mean_outputs(self.scaling.inputs(x))
-        return in_units_of_y(outputs, self.scaling, self.noise_head).means.mean(0)
+        return self._in_units_of_y(outputs).means.mean(0)
+
+    def _in_units_of_y(self, outputs: Tensor) -> Draws:
+        """Outputs (..., outputs) of networks that think in standard units."""
+        if not self.trained.spec.objective.has_head:
+            return Draws(self.scaling.outputs(outputs), None)
+        means, logs = split_head(outputs)
+        std = torch.from_numpy(self.scaling.y_std)
+        precisions = logs.to(torch.float64).exp() / std.square()  # E18
+        return Draws(self.scaling.outputs(means), precisions)
 
 
-def in_units_of_y(outputs: Tensor, scaling: Scaling, noise_head: bool) -> Draws:
-    """Outputs (..., outputs) of networks that think in standard units.
+def scaling_of(spec: NetworkSpec, x: Array, y: Array) -> Scaling:
+    """The units in which networks of a spec learn rows; classes are left alone.
 
     Parameters
     ----------
-    outputs : Tensor
-        In standard units.
-    scaling : Scaling
-        The units of the networks.
-    noise_head : bool
-        Whether the second half of the outputs are log precisions.
+    spec : NetworkSpec
+        Its objective counts.
+    x : array, shape (rows, inputs)
+        In the units of the data.
+    y : array, shape (rows, targets)
+        Targets, or class numbers.
 
     Returns
     -------
-    Draws
+    Scaling
     """
-    if not noise_head:
-        return Draws(scaling.outputs(outputs), None)
-    means, logs = split_head(outputs)
-    sd = torch.from_numpy(scaling.y_sd)
-    precisions = logs.to(torch.float64).exp() / sd.square()  # E18
-    return Draws(scaling.outputs(means), precisions)
+    scaling = Scaling.of(x, y)
+    return scaling if spec.objective.scales_targets else scaling.of_inputs_only()
 
 
 def fit_ensembles(
     problems: Sequence[Problem],
-    settings: Settings,
     *,
-    patience: int = 20,
+    seed: int = 0,
     n_threads: int | None = None,
     progress: bool | None = False,
 ) -> list[Ensemble]:
@@ -325,12 +246,9 @@ def fit_ensembles(
     Parameters
     ----------
     problems : sequence of Problem
-        With the same number of inputs, targets and hidden units.
-    settings : Settings
-        Of all of them.
-    patience : int
-        If problems hold out rows: epochs without a new best there after which a
-        network is given up.
+        With the same number of inputs and targets, and alike in ``spec.shared``.
+    seed : int
+        Of all of them, beside their own.
     n_threads : int, optional
         Cores to use, by default as many as torch does.
     progress : bool or None
@@ -341,52 +259,43 @@ def fit_ensembles(
     list of Ensemble
         In the order of ``problems``.
     """
-    first = problems[0]
-    shapes = {(p.x.shape[1], p.y.shape[1], p.candidate.hidden) for p in problems}
+    _check_alike(problems)
+    scalings, rows, held = [], [], []
+    members: list[Member] = []
+    for place, problem in enumerate(problems):
+        learn, stop = problem.parts(seed)
+        scaling = scaling_of(problem.spec, *learn)
+        own = problem.members(scaling, n_train=len(learn.x), data=place, seed=seed)
+        scalings.append(scaling)
+        rows.append(scaling.rows(*learn))
+        held += [] if stop is None else [scaling.rows(*stop)] * len(own)
+        members += own
+    watch = _watch(problems[0].spec, rows, held)
+    trained = train(members, rows, watch=watch, n_threads=n_threads, progress=progress)
+    ends = [0, *accumulate(p.spec.n_members for p in problems)]
+    return [
+        Ensemble(trained[range(start, stop)], scaling)
+        for (start, stop), scaling in zip(pairwise(ends), scalings, strict=True)
+    ]
+
+
+def _check_alike(problems: Sequence[Problem]) -> None:
+    shapes = {(p.x.shape[1], p.y.shape[1], p.spec.shared) for p in problems}
     if len(shapes) > 1:
+        found = sorted({(a, b, shared[0]) for a, b, shared in shapes}, key=repr)
         raise ParameterError(
             "problems of one fleet must have the same inputs, targets and hidden "
-            f"units. Got {sorted(shapes)}."
+            "units, and be alike in activation, noise, objective, batches, decay and "
+            f"early stopping. Got {len(shapes)} kinds: {found}."
         )
-    scalings = [settings.scaling(p.x, p.y) for p in problems]
-    rows = [s.rows(p.x, p.y) for s, p in zip(scalings, problems, strict=True)]
-    members = [
-        member
-        for data, (problem, scaling) in enumerate(zip(problems, scalings, strict=True))
-        for member in problem.members(settings, scaling, data)
-    ]
-    recipe = settings.recipe(first.x.shape[1], first.y.shape[1], first.candidate.hidden)
-    watch = _watch(problems, scalings, settings.n_members, recipe, patience)
-    trained = train(
-        recipe, members, rows, watch=watch, n_threads=n_threads, progress=progress
-    )
-    size = settings.n_members
-    return [
-        Ensemble(trained[range(i * size, (i + 1) * size)], scaling, settings.noise_head)
-        for i, scaling in enumerate(scalings)
-    ]
 
 
 def _watch(
-    problems: Sequence[Problem],
-    scalings: Sequence[Scaling],
-    n_members: int,
-    recipe: Recipe,
-    patience: int,
+    spec: NetworkSpec, rows: Sequence[Rows], held: Sequence[Rows]
 ) -> Watch | None:
-    """Stops the networks early by the rows held out: by all problems, or by none."""
-    parts = [
-        scaling.rows(*problem.held_out)
-        for problem, scaling in zip(problems, scalings, strict=True)
-        if problem.held_out is not None
-    ]
-    if not parts:
+    """Stops the networks early by the rows held out for each of them."""
+    stopping = spec.schedule.early_stopping
+    if stopping is None:
         return None
-    if len(parts) < len(problems):
-        raise ParameterError(
-            f"All problems of a fleet must hold out rows, or none. "
-            f"Got {len(parts)} of {len(problems)} that do."
-        )
-    rows = [part for part in parts for _ in range(n_members)]
-    every = min(steps_per_epoch(len(p.x), recipe) for p in problems)
-    return Watch(rows, every=every, patience=patience)
+    every = min(spec.schedule.steps_per_epoch(len(part)) for part in rows)
+    return Watch(held, every=every, patience=stopping.patience)

@@ -7,17 +7,14 @@ best one is found by a search in one dimension instead of a grid of trainings.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import numpy as np
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from caveat.errors import ParameterError
+from caveat.evaluation.precision import BestScale, search_scale
 
-_GRID = 25  # points of the first look at a range of precisions
-_THIN = 4  # which only every fourth draw takes part in
+_THIN = 4  # only every fourth draw takes part in the first look at a range
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +55,6 @@ class Residuals:
         return Residuals(self.errors[::step], logs, self.n_targets)
 
 
-class BestScale(NamedTuple):
-    """The precision (or factor on learned precisions) that fits held-out rows best."""
-
-    scale: float
-    log_likelihood: float
-
-
 def best_scale(residuals: Sequence[Residuals], *, low: float, high: float) -> BestScale:
     """Maximise the mean log density of held-out rows over the scale.
 
@@ -84,19 +74,14 @@ def best_scale(residuals: Sequence[Residuals], *, low: float, high: float) -> Be
     if not all(bool(r.errors.isfinite().all()) for r in residuals):
         return BestScale(math.nan, -math.inf)
 
-    def loss(log_scale: float, among: Sequence[Residuals] = residuals) -> float:
-        scale = math.exp(log_scale)
+    def mean_density(scale: float, among: Sequence[Residuals] = residuals) -> float:
         parts = [r.log_density(scale) for r in among]
-        return -float(torch.cat(parts).mean(dtype=torch.float64))
+        return float(torch.cat(parts).mean(dtype=torch.float64))
 
-    grid = np.linspace(math.log(low), math.log(high), _GRID)
     few = [r.thinned(_THIN) for r in residuals]
-    best = int(np.argmin([loss(point, few) for point in grid]))
-    bracket = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-    found = minimize_scalar(
-        loss, bounds=bracket, method="bounded", options={"xatol": 1e-3}
+    return search_scale(
+        mean_density, low=low, high=high, first_look=lambda k: mean_density(k, few)
     )
-    return BestScale(math.exp(found.x), -float(found.fun))
 
 
 class MixtureScore:

@@ -5,7 +5,9 @@ prior by ``caveat.theory``: the half squared error at unit precision, the Gaussi
 a learned precision, the softmax likelihood.
 """
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, final
 
 import torch
 from torch import Tensor
@@ -30,8 +32,43 @@ class Objective(Protocol):
         ...
 
 
-class SquaredError:
+class Likelihood(ABC):
+    """An objective that is minus a log-likelihood, and what follows from that.
+
+    Attributes
+    ----------
+    precision : float or None
+        tau that the loss stands for: 1 if it is a log-likelihood as it is; None for a
+        squared error, whose precision is to be given or found.
+    has_head : bool
+        Whether the second half of the outputs are log precisions.
+    scales_targets : bool
+        Whether targets are learned in standard units; class numbers are not.
+    """
+
+    precision: ClassVar[float | None] = 1.0
+    has_head: ClassVar[bool] = False
+    scales_targets: ClassVar[bool] = True
+
+    @abstractmethod
+    def n_outputs(self, n_targets: int) -> int:
+        """How many outputs a network needs for so many targets."""
+
+    @abstractmethod
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Loss of each row, shape (..., rows)."""
+
+    @abstractmethod
+    def gradient(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Derivative of each row's loss in its outputs, shaped like ``outputs``."""
+
+
+@final
+@dataclass(frozen=True)
+class SquaredError(Likelihood):
     """Half the squared error, summed over the outputs."""
+
+    precision: ClassVar[float | None] = None
 
     def n_outputs(self, n_targets: int) -> int:
         return n_targets
@@ -43,8 +80,12 @@ class SquaredError:
         return outputs - targets
 
 
-class GaussianWithPrecision:
+@final
+@dataclass(frozen=True)
+class GaussianWithPrecision(Likelihood):
     """Minus the Gaussian log-likelihood of outputs (means, log precisions)."""
+
+    has_head: ClassVar[bool] = True
 
     def n_outputs(self, n_targets: int) -> int:
         return 2 * n_targets
@@ -62,21 +103,30 @@ class GaussianWithPrecision:
         return torch.cat([pull, 0.5 * (pull * gap - 1) * free], -1)
 
 
-class SoftmaxCrossEntropy:
-    """Minus the log probability of the class; targets are class numbers (..., 1)."""
+@final
+@dataclass(frozen=True)
+class SoftmaxCrossEntropy(Likelihood):
+    """Minus the log probability of the class; targets are class numbers (..., 1).
 
-    def __init__(self, n_classes: int) -> None:
-        self._n_classes = n_classes
+    Parameters
+    ----------
+    n_classes : int
+        Classes to tell apart.
+    """
+
+    scales_targets: ClassVar[bool] = False
+
+    n_classes: int
 
     def n_outputs(self, n_targets: int) -> int:
-        return self._n_classes
+        return self.n_classes
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         log_probs = outputs.log_softmax(-1)
         return -log_probs.gather(-1, targets.long()).squeeze(-1)
 
     def gradient(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        hit = F.one_hot(targets.squeeze(-1).long(), self._n_classes)
+        hit = F.one_hot(targets.squeeze(-1).long(), self.n_classes)
         return outputs.softmax(-1) - hit
 
 

@@ -1,6 +1,6 @@
 """Standard units: inputs and targets with mean 0 and variance 1, and the way back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -18,32 +18,37 @@ class Scaling:
     """Means and standard deviations of some training rows.
 
     Population standard deviations; a constant column has 1. A precision in the units
-    of y is that in standard units divided by ``y_sd``² (ledger E18), and a log density
-    that minus ``log(y_sd)`` (E19).
+    of y is that in standard units divided by ``y_std``² (ledger E18), and a log density
+    that minus ``log(y_std)`` (E19).
 
     Attributes
     ----------
-    x_mean, x_sd : array, shape (inputs,)
-    y_mean, y_sd : array, shape (targets,)
+    x_mean, x_std : array, shape (inputs,)
+    y_mean, y_std : array, shape (targets,)
     """
 
     x_mean: Array
-    x_sd: Array
+    x_std: Array
     y_mean: Array
-    y_sd: Array
+    y_std: Array
 
     @classmethod
     def of(cls, x: Array, y: Array) -> Self:
         """That of rows x (rows, inputs) and y (rows, targets)."""
         return cls(x.mean(0), _spread(x), y.mean(0), _spread(y))
 
+    def of_inputs_only(self) -> Self:
+        """The same units of x, with targets left as they are."""
+        count = len(self.y_mean)
+        return replace(self, y_mean=np.zeros(count), y_std=np.ones(count))
+
     def inputs(self, x: Array) -> Tensor:
         """x in standard units, float32."""
-        return torch.from_numpy(((x - self.x_mean) / self.x_sd).astype(np.float32))
+        return torch.from_numpy(((x - self.x_mean) / self.x_std).astype(np.float32))
 
     def targets(self, y: Array) -> Tensor:
         """y in standard units, float32."""
-        return torch.from_numpy(((y - self.y_mean) / self.y_sd).astype(np.float32))
+        return torch.from_numpy(((y - self.y_mean) / self.y_std).astype(np.float32))
 
     def rows(self, x: Array, y: Array) -> Rows:
         """Both, as a fleet takes them."""
@@ -51,11 +56,11 @@ class Scaling:
 
     def outputs(self, means: Tensor) -> Tensor:
         """Outputs of a network (..., targets) in the units of y, float64."""
-        sd, mean = torch.from_numpy(self.y_sd), torch.from_numpy(self.y_mean)
-        return means.to(torch.float64) * sd + mean
+        std, mean = torch.from_numpy(self.y_std), torch.from_numpy(self.y_mean)
+        return means.to(torch.float64) * std + mean
 
 
 def _spread(values: Array) -> Array:
-    sd = values.std(0)
-    constant = (values.max(0) == values.min(0)) | (sd == 0)
-    return np.where(constant, 1.0, sd)
+    std = values.std(0)
+    constant = (values.max(0) == values.min(0)) | (std == 0)
+    return np.where(constant, 1.0, std)

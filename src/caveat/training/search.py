@@ -1,14 +1,13 @@
-"""Choosing the settings of dropout networks by validation, without a leak.
+"""Choosing the spec of dropout networks by validation, without a leak.
 
 Every candidate is trained on folds of the training rows of every task, all of them as
 fleets; the precision follows from the stored validation errors (``likelihood``), so
 only rates, depth, length-scale and epochs need a grid.
 """
 
-import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,8 @@ from numpy.typing import NDArray
 
 from caveat._version import __version__
 from caveat.errors import ParameterError
-from caveat.training.ensembles import (
-    Candidate,
-    Ensemble,
-    Problem,
-    Settings,
-    fit_ensembles,
-)
+from caveat.evaluation.precision import BestScale
+from caveat.training.ensembles import Ensemble, Problem, fit_ensembles
 from caveat.training.folds import (
     Fold,
     Folds,
@@ -31,7 +25,8 @@ from caveat.training.folds import (
     folds_by_size,
     last_fifth,
 )
-from caveat.training.likelihood import BestScale, Residuals, best_scale, residuals
+from caveat.training.likelihood import Residuals, best_scale, residuals
+from caveat.training.spec import NetworkSpec
 from caveat.training.stores import Key, Memory, Store, fingerprint
 
 __all__ = [
@@ -44,10 +39,10 @@ __all__ = [
     "best_choice",
     "contiguous_folds",
     "folds_by_size",
+    "grid_search",
     "held_out_residuals",
     "last_fifth",
     "score_of",
-    "search",
     "validated",
 ]
 
@@ -62,7 +57,7 @@ _WORK = 2**28  # look at so many rows
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Training rows for which settings are to be chosen; it never sees test rows.
+    """Training rows for which a spec is to be chosen; it never sees test rows.
 
     Parameters
     ----------
@@ -70,7 +65,7 @@ class Task:
     x : array, shape (rows, inputs)
     y : array, shape (rows, targets)
     seed : int
-        Its own part of the seed, beside that of the settings.
+        Its own part of the seed, beside that of the search.
     """
 
     name: str
@@ -88,42 +83,42 @@ class Task:
 
 @dataclass(frozen=True)
 class Choice:
-    """The best candidate of a task, and what was seen of all.
+    """The best spec of a task, and what was seen of all.
 
     Attributes
     ----------
-    candidate : Candidate
+    spec : NetworkSpec
     score : BestScale
         Its scale is the precision in the units of 1/y², or, with a noise head, the
         factor on the learned precisions.
-    scores : dict of Candidate to BestScale
+    scores : dict of NetworkSpec to BestScale
     """
 
-    candidate: Candidate
+    spec: NetworkSpec
     score: BestScale
-    scores: dict[Candidate, BestScale]
+    scores: dict[NetworkSpec, BestScale]
 
 
-def search(
+def grid_search(
     tasks: Sequence[Task],
-    candidates: Sequence[Candidate],
-    settings: Settings,
+    specs: Sequence[NetworkSpec],
     *,
+    seed: int = 0,
     folds: Folds = folds_by_size,
     store: Store | None = None,
     n_threads: int | None = None,
     progress: bool | None = False,
 ) -> list[Choice]:
-    """The best candidate of each task by validation log-likelihood.
+    """The best spec of each task by validation log-likelihood.
 
     Parameters
     ----------
     tasks : sequence of Task
-        Whose settings are chosen.
-    candidates : sequence of Candidate
+        Whose networks are chosen.
+    specs : sequence of NetworkSpec
         All are trained on every fold of every task.
-    settings : Settings
-        How networks are trained.
+    seed : int
+        Of all networks, beside those of the tasks.
     folds : callable
         From the number of rows of a task to its folds.
     store : Store, optional
@@ -137,44 +132,53 @@ def search(
     -------
     list of Choice
         One per task.
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 60)[:, None]
+    >>> spec = NetworkSpec((20,), schedule=Schedule(epochs=20))
+    >>> specs = [spec.vary(drop_rate=rate) for rate in (0.01, 0.9)]
+    >>> [choice] = grid_search([Task("line", x, 2 * x)], specs)
+    >>> choice.spec.drop_rate
+    0.01
     """
-    if not candidates:
-        raise ParameterError("candidates must hold at least one. Got none.")
-    pairs = [(task, candidate) for task in tasks for candidate in candidates]
+    if not specs:
+        raise ParameterError("specs must hold at least one. Got none.")
+    pairs = [(task, spec) for task in tasks for spec in specs]
     scores = validated(
         pairs,
-        settings,
+        seed=seed,
         folds=folds,
         store=store,
         n_threads=n_threads,
         progress=progress,
     )
-    found: dict[Task, dict[Candidate, BestScale]] = {task: {} for task in tasks}
-    for (task, candidate), score in zip(pairs, scores, strict=True):
-        found[task][candidate] = score
+    found: dict[Task, dict[NetworkSpec, BestScale]] = {task: {} for task in tasks}
+    for (task, spec), score in zip(pairs, scores, strict=True):
+        found[task][spec] = score
     return [best_choice(task, found[task]) for task in tasks]
 
 
-Pair = tuple[Task, Candidate]
+Pair = tuple[Task, NetworkSpec]
 
 
 def validated(
     pairs: Sequence[Pair],
-    settings: Settings,
     *,
+    seed: int = 0,
     folds: Folds = folds_by_size,
     store: Store | None = None,
     n_threads: int | None = None,
     progress: bool | None = False,
 ) -> list[BestScale]:
-    """Validation scores of candidates, each on its task; those stored are not redone.
+    """Validation scores of specs, each on its task; those stored are not redone.
 
     Parameters
     ----------
-    pairs : sequence of (Task, Candidate)
+    pairs : sequence of (Task, NetworkSpec)
         What to train, and on what.
-    settings, folds, store, n_threads, progress
-        As for :func:`search`.
+    seed, folds, store, n_threads, progress
+        As for :func:`grid_search`.
 
     Returns
     -------
@@ -183,17 +187,19 @@ def validated(
     """
     store = Memory() if store is None else store
     tasks = dict.fromkeys(task for task, _ in pairs)
-    circumstances = {task: _circumstances(task, settings, folds) for task in tasks}
+    prints = {task: _fingerprint(task, seed, folds) for task in tasks}
 
     def key(pair: Pair) -> Key:
-        return Key(circumstances[pair[0]], pair[1], pair[0].name)
+        spec = pair[1].described()
+        whole = fingerprint(prints[pair[0]].encode(), spec.encode())
+        return Key(whole, spec, pair[0].name)
 
     # Fleets do not depend on what is stored: a resumed search rounds like a whole one.
-    for fleet in _fleets(list(dict.fromkeys(pairs)), settings, folds):
+    for fleet in _fleets(list(dict.fromkeys(pairs)), folds):
         missing = [pair for pair in fleet if store.get(key(pair)) is None]
         if not missing:
             continue
-        scores = _validate(missing, settings, folds, n_threads, progress)
+        scores = _validate(missing, seed, folds, n_threads, progress)
         store.put(dict(zip(map(key, missing), scores, strict=True)))
     return [_stored(store, key(pair)) for pair in pairs]
 
@@ -203,13 +209,13 @@ def _stored(store: Store, key: Key) -> BestScale:
     if score is None:
         raise ParameterError(
             f"store must keep what is put into it. {type(store).__name__} has lost "
-            f"the score of {key.candidate} on {key.task!r}."
+            f"the score of {key.spec} on {key.task!r}."
         )
     return score
 
 
-def _circumstances(task: Task, settings: Settings, folds: Folds) -> str:
-    """Fingerprint of all that a score depends on beside the candidate."""
+def _fingerprint(task: Task, seed: int, folds: Folds) -> str:
+    """Of all that a score depends on beside the spec."""
     arrays: list[NDArray[Any]] = [task.x, task.y]
     for fold in folds(len(task.x)):
         arrays += [fold.train, fold.valid]
@@ -218,27 +224,25 @@ def _circumstances(task: Task, settings: Settings, folds: Folds) -> str:
         for array in arrays
         for part in (repr(array.shape).encode(), np.float64(array).tobytes())
     ]
-    described = json.dumps([asdict(settings), task.seed], default=float)
-    return fingerprint(__version__.encode(), described.encode(), *parts)
+    seeds = repr((int(seed), int(task.seed)))
+    return fingerprint(__version__.encode(), seeds.encode(), *parts)
 
 
-def _fleets(
-    pairs: Sequence[Pair], settings: Settings, folds: Folds
-) -> Iterator[list[Pair]]:
+def _fleets(pairs: Sequence[Pair], folds: Folds) -> Iterator[list[Pair]]:
     """Pairs whose networks make a fleet: alike, and not too many."""
 
-    def shape(pair: Pair) -> tuple[object, ...]:
-        task, candidate = pair
-        return task.x.shape[1], task.y.shape[1], candidate.hidden
+    def kind_of(pair: Pair) -> tuple[object, ...]:
+        task, spec = pair
+        return task.x.shape[1], task.y.shape[1], spec.shared
 
-    for kind in dict.fromkeys(map(shape, pairs)):
+    for kind in dict.fromkeys(map(kind_of, pairs)):
         fleet: list[Pair] = []
         size = work = 0
-        for task, candidate in (p for p in pairs if shape(p) == kind):
-            fleet.append((task, candidate))
+        for task, spec in (p for p in pairs if kind_of(p) == kind):
+            fleet.append((task, spec))
             trained = [len(fold.train) for fold in folds(len(task.x))]
-            size += len(trained) * settings.n_members
-            work += sum(trained) * settings.n_members * candidate.epochs
+            size += len(trained) * spec.n_members
+            work += sum(trained) * spec.n_members * spec.schedule.epochs
             if size >= _AT_ONCE or (size >= _LEAST_AT_ONCE and work >= _WORK):
                 yield fleet
                 fleet, size, work = [], 0, 0
@@ -248,7 +252,7 @@ def _fleets(
 
 def _validate(
     pairs: Sequence[Pair],
-    settings: Settings,
+    seed: int,
     folds: Folds,
     n_threads: int | None,
     progress: bool | None,
@@ -256,24 +260,25 @@ def _validate(
     parts = [(pair, fold) for pair in pairs for fold in folds(len(pair[0].x))]
     problems = [
         Problem(
-            f"{task.name}, {candidate}, fold {number}",
+            f"{task.name}, {spec}, fold {number}",
             task.x[fold.train],
             task.y[fold.train],
-            candidate,
+            spec,
             seed=task.seed,
         )
-        for number, ((task, candidate), fold) in enumerate(parts)
+        for number, ((task, spec), fold) in enumerate(parts)
     ]
     ensembles = fit_ensembles(
-        problems, settings, n_threads=n_threads, progress=progress
+        problems, seed=seed, n_threads=n_threads, progress=progress
     )
     found: dict[int, list[Residuals]] = {}
     for (pair, fold), ensemble in zip(parts, ensembles, strict=True):
+        task, spec = pair
         errors = held_out_residuals(
-            ensemble, pair[0].x[fold.valid], pair[0].y[fold.valid], settings.n_draws
+            ensemble, task.x[fold.valid], task.y[fold.valid], spec.n_draws
         )
         found.setdefault(id(pair), []).append(errors)
-    return [score_of(pair[0], pair[1], settings, found[id(pair)]) for pair in pairs]
+    return [score_of(pair[0], pair[1], found[id(pair)]) for pair in pairs]
 
 
 def held_out_residuals(
@@ -289,20 +294,13 @@ def held_out_residuals(
     )
 
 
-def score_of(
-    task: Task,
-    candidate: Candidate,
-    settings: Settings,
-    found: Sequence[Residuals],
-) -> BestScale:
-    """The best scale on all folds together; the candidate's own precision, if given."""
-    if candidate.precision is not None and not settings.noise_head:
-        logs = torch.cat([r.log_density(candidate.precision) for r in found])
+def score_of(task: Task, spec: NetworkSpec, found: Sequence[Residuals]) -> BestScale:
+    """The best scale on all folds together; the spec's own precision, if given."""
+    if spec.precision is not None and spec.objective.precision is None:
+        logs = torch.cat([r.log_density(spec.precision) for r in found])
         value = float(logs.mean(dtype=torch.float64))
-        return BestScale(
-            candidate.precision, value if math.isfinite(value) else -math.inf
-        )
-    if settings.noise_head:
+        return BestScale(spec.precision, value if math.isfinite(value) else -math.inf)
+    if spec.objective.has_head:
         low, high = _FACTOR_RANGE
     else:
         variance = float(np.var(task.y, 0).mean()) or 1.0
@@ -310,8 +308,8 @@ def score_of(
     return best_scale(found, low=low, high=high)
 
 
-def best_choice(task: Task, scores: dict[Candidate, BestScale]) -> Choice:
-    """The candidate with the highest score; the first of equals."""
+def best_choice(task: Task, scores: dict[NetworkSpec, BestScale]) -> Choice:
+    """The spec with the highest score; the first of equals."""
     best = max(scores, key=lambda c: scores[c].log_likelihood)
     if not math.isfinite(scores[best].log_likelihood):
         raise ParameterError(

@@ -19,23 +19,24 @@ from torch import nn
 from caveat import _validation as validation
 from caveat import noise
 from caveat._progress import ProgressBar
-from caveat.errors import CaveatError
-from caveat.training.members import Recipe, Rows
-from caveat.training.schedules import schedule
-from caveat.training.streams import RowOrder, steps_per_epoch
+from caveat.errors import DivergedError, ParameterError
+from caveat.training.generators import OwnGenerators
+from caveat.training.members import Rows
+from caveat.training.objectives import Objective
+from caveat.training.schedules import Schedule, decay
+from caveat.training.streams import RowOrder
 
 Module = TypeVar("Module", bound=nn.Module)
 
 
-def fit_module(  # noqa: PLR0913
+def fit_module(
     model: Module,
     rows: Rows,
-    recipe: Recipe,
     *,
+    objective: Objective,
+    schedule: Schedule,
     precision: float,
     lengthscale: float,
-    learning_rate: float = 1e-2,
-    epochs: int = 400,
     seed: int = 0,
     progress: bool | None = False,
 ) -> Module:
@@ -47,18 +48,17 @@ def fit_module(  # noqa: PLR0913
         Of rows (batch, inputs) to outputs; not changed. Its first weights are used.
     rows : Rows
         Standardised.
-    recipe : Recipe
-        Its objective, batch size and schedule; the architecture is the model's own.
+    objective : Objective
+        The loss of a row.
+    schedule : Schedule
+        Epochs, batches and rates; without early stopping.
     precision : float
         tau in standard units; 1 for a log-likelihood.
     lengthscale : float
         l of the prior N(0, 1/l²).
-    learning_rate : float
-        Peak of the schedule.
-    epochs : int
-        Passes over the rows.
     seed : int
-        Of the order of rows and of the noise; torch's own generator is left alone.
+        Of the order of rows and of the noise. Torch's own generators are neither read
+        nor set, on any device.
     progress : bool or None
         Show a progress bar; None shows it on a terminal.
 
@@ -69,31 +69,34 @@ def fit_module(  # noqa: PLR0913
     """
     precision = validation.positive("precision", precision)
     validation.module("model", model)
+    if schedule.early_stopping is not None:
+        raise ParameterError(
+            "fit_module does not stop early. Leave early_stopping out, or choose the "
+            "number of epochs by a search."
+        )
     own = copy.deepcopy(model).train()
-    optimiser = torch.optim.Adam(own.parameters(), lr=learning_rate)
-    order = RowOrder(len(rows), recipe, seed)
-    total = validation.positive_int("epochs", epochs) * steps_per_epoch(
-        len(rows), recipe
-    )
-    factor = schedule(recipe.schedule)
-    bar = ProgressBar("Training steps", total, progress)
-    with torch.random.fork_rng([]), torch.enable_grad(), bar:
-        torch.manual_seed(seed)
+    optimiser = torch.optim.Adam(own.parameters(), lr=schedule.learning_rate)
+    order = RowOrder(len(rows), schedule, seed)
+    total = schedule.n_steps(len(rows))
+    factor, noisy = decay(schedule.decay), OwnGenerators(seed)
+    with ProgressBar("Training steps", total, progress) as bar, torch.enable_grad():
         for step in range(total):
             places = order.take(1)[0]
             chosen = torch.from_numpy(places[places >= 0])
-            outputs = own(rows.x[chosen])
-            loss = recipe.objective.loss(outputs, rows.y[chosen]).mean()
+            with noisy:
+                outputs = own(rows.x[chosen])
+            loss = objective.loss(outputs, rows.y[chosen]).mean()
             loss = loss + noise.kl(own, lengthscale) / (precision * len(rows))
             optimiser.zero_grad()
             loss.backward()
+            share = float(factor(np.array(step / total)))
             for group in optimiser.param_groups:
-                group["lr"] = learning_rate * float(factor(np.array(step / total)))
+                group["lr"] = schedule.learning_rate * share
             optimiser.step()
             bar.advance()
     last = float(loss.detach())
     if not math.isfinite(last):
-        raise CaveatError(
+        raise DivergedError(
             f"training of {type(model).__name__} diverged: its loss is {last}. "
             "Lower the learning rate."
         )

@@ -55,12 +55,16 @@ class Stack:
         self.objective = objective
         self._activation = activation(architecture.activation)
 
-    def outputs(self, parameters: Layers, x: Tensor) -> Tensor:
+    def outputs(
+        self, parameters: Layers, x: Tensor, factors: Factors | None = None
+    ) -> Tensor:
         """Outputs (networks, rows, outputs) of x (networks, rows, inputs)."""
         h = x
         for place, (weight, bias) in enumerate(parameters):
             if place:
                 self._activation.function(h, h)
+            if factors is not None and (factor := factors[place]) is not None:
+                h = h * factor
             h = torch.baddbmm(bias, h, weight)
         return h
 

@@ -5,14 +5,13 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from caveat.errors import DataError
-from caveat.training.ensembles import Candidate
-from caveat.training.likelihood import BestScale
+from caveat.evaluation.precision import BestScale
 
 _BEGINNING = b'{"circumstances": '
 
@@ -24,15 +23,14 @@ class Key:
     Attributes
     ----------
     circumstances : str
-        Fingerprint of all that the score depends on beside the candidate: the rows and
-        their order, the folds, the settings, the seeds and the version of Caveat.
-    candidate : Candidate
-    task : str
-        Name of the task, for people who read the file.
+        Fingerprint of all that the score depends on: the spec, the rows and their
+        order, the folds, the seeds and the version of Caveat.
+    spec, task : str
+        The spec in words and the name of the task, for people who read the file.
     """
 
     circumstances: str
-    candidate: Candidate
+    spec: str = field(default="", compare=False)
     task: str = field(default="", compare=False)
 
 
@@ -77,7 +75,7 @@ class FileStore:
 
     A search that was interrupted or killed and is started again with the same file
     trains only what is missing. One file may serve any number of searches: a score is
-    found again only for the same rows in the same order, folds, settings and seeds.
+    found again only for the same rows in the same order, folds, spec and seeds.
 
     Parameters
     ----------
@@ -88,10 +86,10 @@ class FileStore:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "scores.jsonl"
-    >>> key = Key(fingerprint(b"rows"), Candidate(drop_rate=0.1))
+    >>> key = Key(fingerprint(b"rows and spec"))
     >>> FileStore(path).put({key: BestScale(scale=4.0, log_likelihood=-0.5)})
     >>> FileStore(path).get(key)
-    BestScale(scale=4.0, log_likelihood=-0.5)
+    BestScale(scale=4.0, log_likelihood=-0.5, at_edge=False)
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -146,21 +144,22 @@ def _to_line(key: Key, score: BestScale) -> bytes:
     record = {
         "circumstances": key.circumstances,
         "task": key.task,
-        "candidate": asdict(key.candidate),
+        "spec": key.spec,
         "scale": _finite(score.scale),
         "log_likelihood": _finite(score.log_likelihood),
+        "at_edge": score.at_edge,
     }
     return json.dumps(record, allow_nan=False, default=float).encode() + b"\n"
 
 
 def _from_line(line: bytes) -> tuple[Key, BestScale]:
     record = json.loads(line)
-    settings: dict[str, Any] = record["candidate"]
-    candidate = Candidate(**{**settings, "hidden": tuple(settings["hidden"])})
     scale, value = record["scale"], record["log_likelihood"]
-    return Key(record["circumstances"], candidate, record["task"]), BestScale(
+    key = Key(record["circumstances"], record["spec"], record["task"])
+    return key, BestScale(
         math.nan if scale is None else float(scale),
         -math.inf if value is None else float(value),
+        bool(record["at_edge"]),
     )
 
 

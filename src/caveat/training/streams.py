@@ -7,16 +7,29 @@ prepared at once, or on the batch it is trained in.
 
 import math
 from collections.abc import Sequence
+from typing import Any, Protocol, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from caveat.training.members import Architecture, Member, Recipe
+from caveat.training.members import Architecture, Member
+from caveat.training.schedules import Schedule
+from caveat.training.spec import NetworkSpec
 
 _LEVELS = 65536  # a drop rate is rounded to a multiple of 1/65536
-_WEIGHTS, _ORDER, _NOISE, _DRAWS = range(4)
+_WEIGHTS, _ORDER, _NOISE = range(3)
+
+
+def combined_seed(*seeds: int) -> int:
+    """One seed of 64 bits that differs whenever one of several does."""
+    return int(np.random.SeedSequence(seeds).generate_state(1, np.uint64)[0])
+
+
+def mask_seed(*seeds: int) -> int:
+    """The same for masks: 63 bits, which torch's generators take, too."""
+    return combined_seed(*seeds) >> 1
 
 
 def generator(seed: int, purpose: int, *more: int) -> np.random.Generator:
@@ -35,21 +48,14 @@ def first_weights(architecture: Architecture, seed: int) -> NDArray[np.float32]:
     return np.concatenate(parts).astype(np.float32)
 
 
-def steps_per_epoch(n_rows: int, recipe: Recipe) -> int:
-    """Batches in one epoch of so many rows; at least one."""
-    whole, left = divmod(n_rows, recipe.batch_size)
-    keep_last = recipe.keep_last or not whole
-    return whole + (1 if left and keep_last else 0)
-
-
 class RowOrder:
     """Batches of row numbers of one member, epoch after epoch."""
 
-    def __init__(self, n_rows: int, recipe: Recipe, seed: int) -> None:
+    def __init__(self, n_rows: int, schedule: Schedule, seed: int) -> None:
         self._rng = generator(seed, _ORDER)
         self._n_rows = n_rows
-        self._size = recipe.batch_size
-        self._n_steps = steps_per_epoch(n_rows, recipe)
+        self._size = schedule.batch_size
+        self._n_steps = schedule.steps_per_epoch(n_rows)
         self._waiting = np.empty((0, self._size), dtype=np.int64)
 
     def take(self, n_steps: int) -> NDArray[np.int64]:
@@ -68,11 +74,38 @@ class RowOrder:
         return order[:places].reshape(self._n_steps, self._size)
 
 
-class BernoulliNoise:
-    """Factors 0 or 1/keep_prob, from 16 random bits each."""
+class FactorSource(Protocol):
+    """Turns random numbers of the members into the factors of their units."""
 
-    def __init__(self, members: Sequence[Member], fan_ins: Sequence[int]) -> None:
-        rates = np.array([m.drop_rates for m in members])
+    def raw(self, rng: np.random.Generator, n_steps: int, rows: int) -> NDArray[Any]:
+        """Random numbers of one member for some steps, shape (steps, enough)."""
+        ...
+
+    def factors(self, raw: Tensor, rows: int) -> list[Tensor | None]:
+        """Per weight layer, factors (members, rows, units); None where all are 1.
+
+        The next call may overwrite them.
+        """
+        ...
+
+
+Rates = Sequence[tuple[float, ...]]
+
+
+@final
+class DropFactors:
+    """Factors 0 or 1/keep_prob, from 16 random bits each.
+
+    Parameters
+    ----------
+    drop_rates : sequence of tuple of float
+        Of each member, one per weight layer.
+    fan_ins : sequence of int
+        Units on which the noise of each weight layer acts.
+    """
+
+    def __init__(self, drop_rates: Rates, fan_ins: Sequence[int]) -> None:
+        rates = np.array(drop_rates)
         levels = np.rint(rates * _LEVELS).astype(np.int64)
         keep = 1.0 - levels / _LEVELS
         self._fan_ins = fan_ins
@@ -84,16 +117,11 @@ class BernoulliNoise:
     def raw(
         self, rng: np.random.Generator, n_steps: int, rows: int
     ) -> NDArray[np.int16]:
-        """Random bits of one member for some steps, shape (steps, enough)."""
         words = -(-rows * sum(self._fan_ins) // 4)
         bits = rng.bit_generator.random_raw(n_steps * words)
         return bits.view(np.int16).reshape(n_steps, 4 * words)
 
     def factors(self, raw: Tensor, rows: int) -> list[Tensor | None]:
-        """Per weight layer, factors (members, rows, units); None where all are 1.
-
-        The next call overwrites them.
-        """
         found: list[Tensor | None] = []
         count, start = len(raw), 0
         for layer, units in enumerate(self._fan_ins):
@@ -116,11 +144,18 @@ class BernoulliNoise:
         return self._memory[key]
 
 
-class GaussianNoise:
-    """Factors N(1, drop_rate / keep_prob)."""
+@final
+class GaussianFactors:
+    """Factors N(1, drop_rate / keep_prob).
 
-    def __init__(self, members: Sequence[Member], fan_ins: Sequence[int]) -> None:
-        rates = np.array([m.drop_rates for m in members])
+    Parameters
+    ----------
+    drop_rates, fan_ins
+        As for :class:`DropFactors`.
+    """
+
+    def __init__(self, drop_rates: Rates, fan_ins: Sequence[int]) -> None:
+        rates = np.array(drop_rates)
         self._fan_ins = fan_ins
         self._used = [bool(column.any()) for column in rates.T]
         self._sds = _columns(np.sqrt(rates / (1.0 - rates)).astype(np.float32))
@@ -128,12 +163,10 @@ class GaussianNoise:
     def raw(
         self, rng: np.random.Generator, n_steps: int, rows: int
     ) -> NDArray[np.float32]:
-        """Normal numbers of one member for some steps, shape (steps, enough)."""
         units = sum(self._fan_ins)
         return rng.standard_normal((n_steps, rows * units), dtype=np.float32)
 
     def factors(self, raw: Tensor, rows: int) -> list[Tensor | None]:
-        """Per weight layer, factors (members, rows, units); None where all are 1."""
         found: list[Tensor | None] = []
         count, start = len(raw), 0
         for layer, units in enumerate(self._fan_ins):
@@ -145,25 +178,17 @@ class GaussianNoise:
         return found
 
 
-Noise = BernoulliNoise | GaussianNoise
-
-
-def noise_of(recipe: Recipe, members: Sequence[Member]) -> Noise:
-    """The noise of a recipe at the members' rates."""
-    fan_ins = recipe.architecture.fan_ins
-    if recipe.noise == "gaussian":
-        return GaussianNoise(members, fan_ins)
-    return BernoulliNoise(members, fan_ins)
+def factor_source(
+    spec: NetworkSpec, drop_rates: Rates, fan_ins: Sequence[int]
+) -> FactorSource:
+    """The noise of a spec while networks learn, at the rates of some members."""
+    kind = GaussianFactors if spec.noise == "gaussian" else DropFactors
+    return kind(drop_rates, fan_ins)
 
 
 def training_noise(members: Sequence[Member]) -> list[np.random.Generator]:
     """The generators of the members' noise while they learn."""
     return [generator(member.seed, _NOISE) for member in members]
-
-
-def drawing_noise(members: Sequence[Member], seed: int) -> list[np.random.Generator]:
-    """The generators of the members' noise for predictions."""
-    return [generator(member.seed, _DRAWS, seed) for member in members]
 
 
 def _columns(values: NDArray[np.generic]) -> list[Tensor]:

@@ -1,57 +1,64 @@
-"""The networks of a fleet after training, and their draws."""
+"""The networks of a fleet after training: the one door to their draws."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from caveat.errors import ShapeError
-from caveat.training.members import Member, Recipe, network
-from caveat.training.stack import Stack, layers
-from caveat.training.streams import drawing_noise, noise_of
-
-_GROUP = 64  # draws whose noise is made at once
-_DRAWN = 2**21  # activations of a layer, of the draws that are computed at once
+from caveat import _validation as validation
+from caveat.errors import InputTypeError, ShapeError
+from caveat.training.members import Member
+from caveat.training.spec import NetworkSpec
+from caveat.training.streams import mask_seed
 
 
-@dataclass(frozen=True)
-class Trained:
+@dataclass(frozen=True, eq=False)
+class Trained(ABC):
     """The networks of a fleet after training.
+
+    The noise of a draw has an address (seed, site, draw), as everywhere in Caveat:
+    the draws of network i are those of
+    ``caveat.MCDropout(trained.network(i), seed=trained.mask_seed(i, seed))``.
 
     Attributes
     ----------
-    recipe : Recipe
     members : tuple of Member
-    parameters : Tensor, shape (members, parameters)
     diverged : tuple of str
         Names of the members whose weights are not finite.
     stopped : Tensor, shape (members,)
         Steps after which each was stopped early; its full number otherwise.
     """
 
-    recipe: Recipe
     members: tuple[Member, ...]
-    parameters: Tensor
     diverged: tuple[str, ...]
     stopped: Tensor
 
     def __len__(self) -> int:
         return len(self.members)
 
-    def __getitem__(self, chosen: Sequence[int]) -> "Trained":
-        """Some of the networks, as a fleet of their own."""
-        members = tuple(self.members[i] for i in chosen)
-        names = {m.name for m in members}
-        return replace(
-            self,
-            members=members,
-            parameters=self.parameters[list(chosen)],
-            diverged=tuple(n for n in self.diverged if n in names),
-            stopped=self.stopped[list(chosen)],
-        )
+    @property
+    def spec(self) -> NetworkSpec:
+        """That of the first network; the others differ in what is not shared."""
+        return self.members[0].spec
 
+    @property
+    def has_noise(self) -> bool:
+        """Whether draws of any network differ."""
+        return any(any(member.drop_rates) for member in self.members)
+
+    @staticmethod
+    def mask_seed(index: int, seed: int = 0) -> int:
+        """The seed of the masks of one network: by its place, so all differ."""
+        return mask_seed(seed, index)
+
+    @abstractmethod
+    def __getitem__(self, chosen: Sequence[int]) -> Self:
+        """Some of the networks, as a fleet of their own."""
+
+    @abstractmethod
     def network(self, index: int) -> nn.Sequential:
         """One member as an ordinary PyTorch network, in evaluation mode.
 
@@ -64,10 +71,6 @@ class Trained:
         -------
         nn.Sequential
         """
-        own = layers(self.parameters[index : index + 1], self.recipe.architecture)
-        return network(
-            self.recipe, self.members[index], [(w[0], b[0, 0]) for w, b in own]
-        )
 
     def draws(self, x: Tensor, *, n_draws: int, seed: int = 0) -> Tensor:
         """Draws of every member, each with one set of masks shared by all rows.
@@ -75,18 +78,18 @@ class Trained:
         Parameters
         ----------
         x : Tensor, shape (members, rows, inputs) or (rows, inputs)
-            Standardised as the training rows were.
+            Standardised as the training rows were. The draws are computed in its
+            dtype.
         n_draws : int
             At least 1.
         seed : int
-            The draws of a member depend on it and on the member's seed only.
+            The masks depend on it and on the place of the network only.
 
         Returns
         -------
         Tensor, shape (draws, members, rows, outputs)
         """
-        blocks = list(self.blocks(x, n_draws=n_draws, seed=seed))
-        return torch.cat(blocks)
+        return torch.cat(list(self.blocks(x, n_draws=n_draws, seed=seed)))
 
     def blocks(self, x: Tensor, *, n_draws: int, seed: int = 0) -> Iterator[Tensor]:
         """The draws of :meth:`draws`, some at a time, for sums over many of them.
@@ -100,37 +103,8 @@ class Trained:
         ------
         Tensor, shape (some draws, members, rows, outputs)
         """
-        x = self._inputs(x)
-        noise = noise_of(self.recipe, self.members)
-        rngs = drawing_noise(self.members, seed)
-        widest = max(width for _, width in self.recipe.architecture.shapes)
-        most = max(1, min(_GROUP, _DRAWN // (x.shape[1] * len(self) * widest)))
-        for start in range(0, n_draws, _GROUP):
-            raw = np.concatenate([noise.raw(rng, 1, _GROUP) for rng in rngs])
-            factors = noise.factors(torch.from_numpy(raw), _GROUP)
-            size = min(_GROUP, n_draws - start)
-            for first in range(0, size, most):
-                some = slice(first, min(first + most, size))
-                chosen = [f if f is None else f[:, some] for f in factors]
-                yield self._outputs(x, chosen, some.stop - some.start)
-
-    def _outputs(
-        self, x: Tensor, factors: Sequence[Tensor | None], size: int
-    ) -> Tensor:
-        """Outputs for factors (members, draws, units): (draws, members, rows, …)."""
-        architecture, count = self.recipe.architecture, len(self)
-        own = [
-            (
-                _per_draw(weight, size) if factor is None else _noisy(weight, factor),
-                _per_draw(bias, size),
-            )
-            for (weight, bias), factor in zip(
-                layers(self.parameters, architecture), factors, strict=True
-            )
-        ]
-        stack = Stack(architecture, self.recipe.objective)
-        outputs = stack.outputs(own, _per_draw(x, size))
-        return outputs.unflatten(0, (size, count))
+        number = validation.positive_int("n_draws", n_draws)
+        yield from self._blocks(self._inputs(x), number, seed)
 
     def mean_outputs(self, x: Tensor) -> Tensor:
         """Outputs with the noise switched off (standard dropout).
@@ -144,26 +118,32 @@ class Trained:
         -------
         Tensor, shape (members, rows, outputs)
         """
-        quiet = [None] * len(self.recipe.architecture.shapes)
-        return self._outputs(self._inputs(x), quiet, 1)[0]
+        return self._mean_outputs(self._inputs(x))
+
+    @property
+    @abstractmethod
+    def n_inputs(self) -> int:
+        """Columns of x."""
+
+    @abstractmethod
+    def _blocks(self, x: Tensor, n_draws: int, seed: int) -> Iterator[Tensor]: ...
+
+    @abstractmethod
+    def _mean_outputs(self, x: Tensor) -> Tensor: ...
 
     def _inputs(self, x: Tensor) -> Tensor:
-        count, inputs = len(self.members), self.recipe.architecture.n_inputs
+        """Checked, and with an axis of members."""
+        count = len(self.members)
+        if not x.is_floating_point():
+            raise InputTypeError(
+                f"x must be a floating-point tensor, as networks are run in its "
+                f"dtype. Got {x.dtype}; convert it by x.float()."
+            )
         if x.ndim == 2:
             x = x.expand(count, *x.shape)
-        if x.ndim != 3 or len(x) != count or x.shape[2] != inputs:
+        if x.ndim != 3 or len(x) != count or x.shape[2] != self.n_inputs:
             raise ShapeError(
-                f"x must have the shape ({count} members, rows, {inputs} inputs) or "
-                f"(rows, {inputs}). Got {tuple(x.shape)}."
+                f"x must have the shape ({count} members, rows, {self.n_inputs} "
+                f"inputs) or (rows, {self.n_inputs}). Got {tuple(x.shape)}."
             )
-        return x.to(torch.float32)
-
-
-def _per_draw(values: Tensor, n_draws: int) -> Tensor:
-    """The same for each draw: (members, …) to (draws x members, …)."""
-    return values.expand(n_draws, *values.shape).flatten(0, 1)
-
-
-def _noisy(weight: Tensor, factor: Tensor) -> Tensor:
-    """Weights (members, in, out) and factors (members, draws, in), for each draw."""
-    return (weight * factor.transpose(0, 1).unsqueeze(-1)).flatten(0, 1)
+        return x

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from caveat.decisions.bandits.problems import (
+    BanditRounds,
     ClassificationProblem,
     LinearProblem,
-    Rounds,
     SmoothProblem,
     WheelProblem,
 )
@@ -34,13 +34,13 @@ def test_noise(problem):
     rounds = problem.rounds(2000, 0)
     noise = torch.from_numpy(rounds.rewards - rounds.means)
     assert_mean_is(noise, 0.0)
-    assert_variance_is(noise, getattr(problem, "noise_sd", 0.0) ** 2)
+    assert_variance_is(noise, getattr(problem, "noise_std", 0.0) ** 2)
 
 
 def test_regret_restated():
     """E149."""
     means = np.array([[1.0, 3.0, 2.0], [0.0, 0.0, 1.5]])
-    rounds = Rounds(np.zeros((2, 1)), means, means)
+    rounds = BanditRounds(np.zeros((2, 1)), means, means)
     assert rounds.regret(np.array([1, 0])).tolist() == [0.0, 1.5]
     np.testing.assert_allclose(rounds.uniform_regret(), [1.0, 1.0])
 

@@ -10,7 +10,7 @@ from caveat.decisions.bandits.agents import (
     UniformAgent,
 )
 from caveat.decisions.bandits.linear import LinearRewards
-from caveat.decisions.bandits.problems import LinearProblem, Rounds
+from caveat.decisions.bandits.problems import BanditRounds, LinearProblem
 from caveat.decisions.bandits.runs import RegretCurve, compare_agents, run_bandit
 from caveat.errors import ParameterError
 from tests.statistics import assert_mean_is
@@ -23,7 +23,7 @@ class Known:
 
     def rounds(self, n_rounds, seed):
         means = np.tile([0.0, 1.0, 3.0], (n_rounds, 1))
-        return Rounds(np.ones((n_rounds, 1)), means, means)
+        return BanditRounds(np.ones((n_rounds, 1)), means, means)
 
 
 def test_uniform_has_its_closed_form():

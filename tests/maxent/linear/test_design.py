@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from caveat.maxent.linear import Design, Features, fit_posterior, make_noise
 from caveat.maxent.linear.factors import DualFactor, PrimalFactor
 from caveat.maxent.linear.intercept import UNDROPPED
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 from tests.maxent.linear.reference import random_data
 
 
@@ -23,8 +23,8 @@ def test_wide_sparse_data_stay_sparse(monkeypatch):
     def fail(self):
         raise AssertionError("a p by p matrix or a dense copy was made")
 
-    monkeypatch.setattr(Rows, "scatter", fail)
-    monkeypatch.setattr(Rows, "dense", fail)
+    monkeypatch.setattr(ShiftedRows, "scatter", fail)
+    monkeypatch.setattr(ShiftedRows, "dense", fail)
     x = sp.random_array((30, 50_000), density=1e-3, rng=np.random.default_rng(0))
     x = x.tocsr()
     y = np.random.default_rng(1).normal(size=30)

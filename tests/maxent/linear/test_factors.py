@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from caveat.errors import ParameterError
 from caveat.maxent.linear import factors
 from caveat.maxent.linear.factors import DualFactor, PrimalFactor
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 from tests.statistics import assert_mean_is
 
 RNG = np.random.default_rng(0)
@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 def both(n, p, sparse):
     z = RNG.normal(size=(n, p)) * (RNG.random((n, p)) < 0.6)
     shift = RNG.normal(size=p)
-    rows = Rows.less(sp.csr_array(z) if sparse else z, shift)
+    rows = ShiftedRows.less(sp.csr_array(z) if sparse else z, shift)
     return rows, PrimalFactor(rows, np.ones(p)), DualFactor(rows)
 
 
@@ -28,7 +28,7 @@ def test_the_forms_agree_with_each_other_and_with_the_inverse(shape, sparse):
     rows, primal, dual = both(*shape, sparse)
     z = rows.dense()
     inverse = np.linalg.inv(z.T @ z + np.eye(shape[1]))
-    y, new = RNG.normal(size=shape[0]), Rows(RNG.normal(size=(4, shape[1])))
+    y, new = RNG.normal(size=shape[0]), ShiftedRows(RNG.normal(size=(4, shape[1])))
     directions = RNG.normal(size=(shape[1], 2))
     for factor in (primal, dual):
         mean, residual = factor.solve(y)
@@ -53,7 +53,7 @@ def test_asking_changes_nothing():
 
 def test_rows_in_chunks(monkeypatch):
     _, primal, dual = both(6, 4, sparse=True)
-    new = Rows(RNG.normal(size=(11, 4)))
+    new = ShiftedRows(RNG.normal(size=(11, 4)))
     whole = primal.quadratic(new)
     monkeypatch.setattr(factors, "_CHUNK", 9)
     assert_allclose(dual.quadratic(new), whole)
@@ -73,4 +73,4 @@ def test_deviates_have_the_covariance(number):
 
 def test_an_improper_posterior_is_refused():
     with pytest.raises(ParameterError, match="improper: some combination"):
-        PrimalFactor(Rows(np.ones((3, 5))), np.zeros(5))
+        PrimalFactor(ShiftedRows(np.ones((3, 5))), np.zeros(5))

@@ -81,7 +81,7 @@ def test_the_readings_differ():
 
 
 def test_wrong_readings():
-    with pytest.raises(ParameterError, match=r"'zero' or 'mean'\. Got 'median'"):
+    with pytest.raises(ParameterError, match=r"'zero', 'mean'\. Got 'median'"):
         make_intercept(True, "median")
     with pytest.raises(ParameterError, match="needs fit_intercept=True"):
         make_intercept(False, "mean")

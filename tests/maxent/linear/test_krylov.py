@@ -9,14 +9,14 @@ from caveat.errors import ParameterError
 from caveat.maxent.linear import krylov
 from caveat.maxent.linear.factors import DualFactor
 from caveat.maxent.linear.krylov import conjugate_gradients, solve, solve_shifted
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 RNG = np.random.default_rng(0)
 
 
 def rows_and_response(n, p):
     z = sp.random_array((n, p), density=0.1, rng=RNG, format="csr")
-    return Rows(z, 0.05 * RNG.normal(size=p)), RNG.normal(size=n)
+    return ShiftedRows(z, 0.05 * RNG.normal(size=p)), RNG.normal(size=n)
 
 
 @pytest.mark.parametrize("shape", [(60, 300), (300, 60)])

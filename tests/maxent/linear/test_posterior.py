@@ -256,3 +256,23 @@ def test_samples_have_the_moments_of_the_posterior(shape, intercept):
     assert np.array_equal(
         again.weights, posterior.sample(3, np.random.default_rng(0))[0]
     )
+
+
+@pytest.mark.parametrize("intercept", [WITHOUT, UNDROPPED, DROP_TO_MEAN])
+def test_effective_draws_are_the_functions_of_the_same_weights(intercept):
+    """Weights times r, and the intercept that goes with them."""
+    x, y = random_data(30, 4)
+    design = Design(Features(x), make_noise(0.3, 4), 0.5, intercept)
+    posterior = fit_posterior(design, y)
+    drawn, effective = (
+        sample(20_000, np.random.default_rng(0))
+        for sample in (posterior.sample, posterior.effective_sample)
+    )
+    assert_allclose(effective.weights, 0.7 * drawn.weights)
+    assert_allclose(effective.variance, drawn.variance)
+    functions = effective.weights @ x[0] + effective.intercept
+    location, leverage = posterior.predict(x[:1], posterior.design.noise.mean)
+    error = functions.std() / np.sqrt(len(functions))
+    assert abs(functions.mean() - location[0]) < 5 * error
+    spread = (functions - location[0]) / np.sqrt(effective.variance * leverage[0])
+    assert abs(spread.var() - 1.0) < 5 * np.sqrt(2 / len(spread))

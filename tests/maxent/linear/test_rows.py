@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 RNG = np.random.default_rng(0)
 DENSE = RNG.normal(size=(7, 5)) * (RNG.random((7, 5)) < 0.5)
@@ -16,7 +16,7 @@ SHIFT = RNG.normal(size=5)
 @pytest.mark.parametrize("shift", [None, SHIFT])
 @pytest.mark.parametrize("kind", [np.array, sp.csr_array, sp.csr_matrix])
 def test_products_restated(kind, shift):
-    rows = Rows.less(kind(DENSE), shift)
+    rows = ShiftedRows.less(kind(DENSE), shift)
     whole = DENSE if shift is None else DENSE - shift
     one, several = RNG.normal(size=5), RNG.normal(size=(5, 3))
     assert_allclose(rows.dense(), whole)
@@ -34,12 +34,15 @@ def test_products_restated(kind, shift):
 @pytest.mark.parametrize("right", [None, SHIFT[::-1].copy()])
 @pytest.mark.parametrize("kinds", [(np.array, np.array), (sp.csr_array, sp.csr_array)])
 def test_cross_products_restated(kinds, left, right):
-    first, second = Rows.less(kinds[0](DENSE), left), Rows.less(kinds[1](OTHER), right)
+    first, second = (
+        ShiftedRows.less(kinds[0](DENSE), left),
+        ShiftedRows.less(kinds[1](OTHER), right),
+    )
     expected = first.dense() @ second.dense().T
     assert_allclose(first.cross(second), expected, atol=1e-12)
 
 
 def test_sparse_meets_dense():
-    first, second = Rows(sp.csr_array(DENSE), SHIFT), Rows(OTHER)
+    first, second = ShiftedRows(sp.csr_array(DENSE), SHIFT), ShiftedRows(OTHER)
     assert_allclose(first.cross(second), first.dense() @ OTHER.T, atol=1e-12)
     assert_allclose(second.cross(first), OTHER @ first.dense().T, atol=1e-12)

@@ -6,7 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import caveat.rl
-from caveat.errors import InputTypeError, ParameterError
+from caveat.errors import CaveatError, InputTypeError, ParameterError
 from caveat.rl import EyesEnv, EyesVectorEnv
 
 
@@ -74,5 +74,6 @@ def test_wrong_use_is_told():
         EyesEnv(render_mode="human")
     with pytest.raises(InputTypeError, match="num_envs must be a whole number"):
         EyesVectorEnv(2.5)
-    with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
+    with pytest.raises(gymnasium.error.ResetNeeded, match="reset") as caught:
         EyesEnv().step(0)
+    assert isinstance(caught.value, CaveatError)

@@ -126,7 +126,9 @@ def test_thompson_follows_the_probability_that_an_action_is_best():
     found = fleet(1, drop_rates=(0.0, 0.0, 0.5), hidden=(6, 4))
     weight, bias = (a[-1][0] for a in (found.networks.weights, found.networks.biases))
     x = np.full((1, 4), 0.7)
-    hidden = found.networks._forward(x[:, None].astype("f"), mask=lambda v, k: v)[2]
+    hidden = x[:, None].astype("f")
+    for w, b in zip(found.networks.weights[:2], found.networks.biases[:2], strict=True):
+        hidden = np.maximum(hidden @ w + b, 0.0)
     masks = np.array(list(np.ndindex(2, 2, 2, 2)))
     best = ((2.0 * masks * hidden[0, 0]) @ weight + bias).argmax(-1)
     drawn = np.array([found.act(x)[0] for _ in range(2_000)])
@@ -153,3 +155,9 @@ def test_wrong_shapes_are_told():
     found = fleet()
     with pytest.raises(ShapeError, match=r"shape \(2, 4\), a row per agent"):
         found.act(np.ones((2, 5)))
+
+
+def test_observations_may_be_read_only():
+    x = np.ones((2, 4), dtype="f")
+    x.flags.writeable = False
+    assert fleet().act(x).shape == (2,)

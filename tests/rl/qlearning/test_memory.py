@@ -3,12 +3,14 @@
 import numpy as np
 import torch
 
-from caveat.rl.qlearning.memory import Replay
+from caveat.rl.qlearning.memory import ReplayMemory
 from tests.statistics import assert_mean_is
 
 
 def filled(n_transitions, capacity=5, n_agents=2):
-    replay = Replay(capacity, 2, [np.random.default_rng(k) for k in range(n_agents)])
+    replay = ReplayMemory(
+        capacity, 2, [np.random.default_rng(k) for k in range(n_agents)]
+    )
     for k in range(n_transitions):
         replay.add(transition(k, n_agents))
     return replay

@@ -5,7 +5,8 @@ from torch import nn
 
 from caveat import MCDropout
 from caveat.sampling.closed_form.cost import is_nearly_free
-from caveat.sampling.closed_form.last_layer import find_last_layer
+from caveat.sampling.closed_form.last_layer import last_layer_of
+from caveat.sampling.endings import find_ending
 from caveat.sampling.inputs import Batch
 from caveat.sampling.rewriting import without_writes
 
@@ -14,7 +15,8 @@ def free(model: nn.Module, x: torch.Tensor) -> bool:
     batch = Batch.of((x,), {}, axis=0, model=model)
     tape = MCDropout(model, seed=0)._sampler.session(batch).tape.copy()
     without_writes(tape)
-    return is_nearly_free(tape, find_last_layer(tape, tape.outputs[0].number))
+    ending = find_ending(tape, tape.outputs[0].number)
+    return is_nearly_free(tape, last_layer_of(ending))
 
 
 def mlp(width: int, rate: float) -> nn.Sequential:

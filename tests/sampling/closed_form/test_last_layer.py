@@ -7,7 +7,7 @@ from torch import nn
 
 import caveat
 from caveat import MCDropout
-from caveat.predictive.regression import EXACT
+from caveat.predictive.gaussian import EXACT
 from tests.sampling.closed_form.nets import (
     assert_same,
     enumerated,

@@ -6,7 +6,8 @@ from torch import nn
 
 from caveat import MCDropout
 from caveat.sampling.closed_form.conditional import ConditionalMoments
-from caveat.sampling.closed_form.last_layer import LastLayer, find_last_layer
+from caveat.sampling.closed_form.last_layer import LastLayer, last_layer_of
+from caveat.sampling.endings import find_ending
 from caveat.sampling.inputs import Batch
 from caveat.sampling.rewriting import without_writes
 from caveat.sampling.tape import Ref
@@ -73,7 +74,7 @@ def earlier_noise(n_draws: int) -> tuple[LastLayer, torch.Tensor]:
     )
     tape = session.tape.copy()
     without_writes(tape)
-    layer = find_last_layer(tape, tape.outputs[0].number)
+    layer = last_layer_of(find_ending(tape, tape.outputs[0].number))
     tape.outputs = [*tape.outputs, Ref(layer.features)]
     leaves = session.watching(tape).leaves(session.seed, range(n_draws))
     return layer, torch.stack([features.clone() for _, features in leaves])

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from caveat.theory.kernels import (
     Erf,
     Jump,
-    Sine,
+    SineWave,
     Smooth,
     ZeroToOne,
     expected_product,
@@ -67,7 +67,7 @@ def test_steep_sigmoids_are_jumps():
 
 def test_any_odd_function():
     """E (1 + t_x)(1 + t_y) / 4 with t = sin(z / 2), by quadrature."""
-    q, sigma = pairs(), ZeroToOne(Sine(), 0.25)
+    q, sigma = pairs(), ZeroToOne(SineWave(), 0.25)
     rho = q.correlation * q.norm
     expected = expected_product(sigma, q.xx[:, None], q.yy, rho)
     assert_allclose(sigma.product_mean(q), expected, rtol=1e-12)

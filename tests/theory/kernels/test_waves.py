@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
-from caveat.theory.kernels import Cosine, NetworkKernel, Sine, UniformPhase
+from caveat.theory.kernels import CosineWave, NetworkKernel, SineWave, UniformPhase
 from caveat.theory.kernels.covariances import Covariances
 from tests.theory.kernels.cases import X, Y, pairs
 
@@ -14,10 +14,10 @@ from tests.theory.kernels.cases import X, Y, pairs
 @pytest.mark.parametrize(
     ("sigma", "bias", "product", "square"),
     [
-        (Cosine(), 0.0, 0.37343612322954, 0.54104249931195),
-        (Cosine(), 0.25, 0.30729068224328, 0.52489353418393),
-        (Sine(), 0.0, 0.03721962952281, 0.45895750068805),
-        (Sine(), 0.25, 0.10336507050907, 0.47510646581607),
+        (CosineWave(), 0.0, 0.37343612322954, 0.54104249931195),
+        (CosineWave(), 0.25, 0.30729068224328, 0.52489353418393),
+        (SineWave(), 0.0, 0.03721962952281, 0.45895750068805),
+        (SineWave(), 0.25, 0.10336507050907, 0.47510646581607),
     ],
 )
 def test_reference_values(sigma, bias, product, square):
@@ -45,18 +45,18 @@ def test_uniform_phase_is_half_of_the_rbf_kernel():
 def test_squares_of_cosine_and_sine_add_up():
     """cos² + sin² = 1, and cos u cos v + sin u sin v = cos(u - v)."""
     q = pairs()
-    assert_allclose(Cosine().square_mean(q.xx) + Sine().square_mean(q.xx), 1)
-    total = Cosine().product_mean(q) + Sine().product_mean(q)
+    assert_allclose(CosineWave().square_mean(q.xx) + SineWave().square_mean(q.xx), 1)
+    total = CosineWave().product_mean(q) + SineWave().product_mean(q)
     assert_allclose(total, 2 * UniformPhase().product_mean(q), atol=1e-15)
 
 
 def test_nothing_overflows():
     q = pairs().scaled(1e6)
-    for sigma in (Cosine(), Sine(), UniformPhase()):
+    for sigma in (CosineWave(), SineWave(), UniformPhase()):
         assert np.isfinite(sigma.product_mean(q)).all()
-    assert Sine().product_mean(q)[0, 0] == pytest.approx(0.5)
+    assert SineWave().product_mean(q)[0, 0] == pytest.approx(0.5)
 
 
 def test_small_sines_are_linear():
     q = pairs().scaled(1e-20)
-    assert_allclose(Sine().product_mean(q), q.xy, rtol=1e-12)
+    assert_allclose(SineWave().product_mean(q), q.xy, rtol=1e-12)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from caveat.decisions.acquisition.choices import checked_number
 from caveat.decisions.scores import Score, score_of
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.predictive import CategoricalPredictive, Predictive
+from caveat.predictive import ClassificationPredictive, Predictive
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -31,7 +31,8 @@ def disagreement(predictive: Predictive) -> Array:
     Parameters
     ----------
     predictive : Predictive
-        With draws that were kept, made with masks shared by the rows.
+        With draws that were kept, made with masks shared by the rows. For others pass
+        ``features=`` to :class:`Diverse`.
 
     Returns
     -------
@@ -39,14 +40,13 @@ def disagreement(predictive: Predictive) -> Array:
         The squared length of a row is the variance of its draws, of probabilities for
         a classification, summed over outputs.
     """
-    draws = getattr(predictive, "draws", None)
-    if draws is None:
+    if not isinstance(predictive, Predictive):
         raise InputTypeError(
-            f"disagreement needs a predictive with draws. Got "
+            f"disagreement needs a caveat Predictive with draws. Got "
             f"{type(predictive).__name__}; pass features= to Diverse."
         )
-    values = draws.double()
-    if isinstance(predictive, CategoricalPredictive):
+    values = predictive.draws.double()
+    if isinstance(predictive, ClassificationPredictive):
         values = values.softmax(-1)
     # E123: φ_t(x) = (p_t(x) - pbar(x)) / √T
     centred = (values - values.mean(0)) / len(values) ** 0.5

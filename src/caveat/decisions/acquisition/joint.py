@@ -24,7 +24,7 @@ from torch import Tensor
 from caveat import _validation as check
 from caveat._random import Seed, as_seed
 from caveat.errors import InputTypeError, ShapeError
-from caveat.predictive import CategoricalPredictive
+from caveat.predictive import ClassificationPredictive
 
 MAX_CONFIGURATIONS = 1000
 
@@ -100,7 +100,7 @@ class Configurations:
 
 
 def joint_entropy(
-    predictive: CategoricalPredictive,
+    predictive: ClassificationPredictive,
     *,
     max_configurations: int = MAX_CONFIGURATIONS,
     seed: Seed = 0,
@@ -109,7 +109,7 @@ def joint_entropy(
 
     Parameters
     ----------
-    predictive : CategoricalPredictive
+    predictive : ClassificationPredictive
         With draws that were kept, made with masks shared by the rows.
     max_configurations : int
         Exact if the labels can have at most so many configurations, classes to the
@@ -146,9 +146,9 @@ def joint_entropy(
 
 def shared_probs(predictive: Any) -> Tensor:
     """Probabilities of each draw, (draws, rows, classes), in float64."""
-    if not isinstance(predictive, CategoricalPredictive):
+    if not isinstance(predictive, ClassificationPredictive):
         raise InputTypeError(
-            f"A joint entropy needs a CategoricalPredictive. Got "
+            f"A joint entropy needs a ClassificationPredictive. Got "
             f"{type(predictive).__name__}; for regressions take Diverse."
         )
     logits = predictive.draws

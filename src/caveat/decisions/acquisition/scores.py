@@ -12,20 +12,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from caveat.decisions.scores import checked_scores, score_of
 from caveat.errors import InputTypeError
-from caveat.predictive import CategoricalPredictive, Predictive
+from caveat.predictive import (
+    ClassificationPredictive,
+    RegressionPredictive,
+)
 
 Array = NDArray[np.float64]
 
 
-def bald(predictive: CategoricalPredictive) -> Array:
+def bald(predictive: ClassificationPredictive) -> Array:
     """What the label would tell about the weights [Houlsby2011]_ (ledger E10).
 
     Parameters
     ----------
-    predictive : CategoricalPredictive
+    predictive : ClassificationPredictive
         Of the candidates.
 
     Returns
@@ -45,28 +49,28 @@ def bald(predictive: CategoricalPredictive) -> Array:
     return score_of(predictive, "mutual_information")
 
 
-def entropy(predictive: CategoricalPredictive) -> Array:
+def entropy(predictive: ClassificationPredictive) -> Array:
     """All uncertainty about the label, in nats (ledger E8)."""
     return score_of(predictive, "entropy")
 
 
-def variation_ratio(predictive: CategoricalPredictive) -> Array:
+def variation_ratio(predictive: ClassificationPredictive) -> Array:
     """Share of sampled labels that are not the most frequent one (ledger E11)."""
     return score_of(predictive, "variation_ratio")
 
 
-def least_confidence(predictive: CategoricalPredictive) -> Array:
+def least_confidence(predictive: ClassificationPredictive) -> Array:
     """One minus the probability of the most probable class."""
     return score_of(predictive, "least_confidence")
 
 
-def predictive_variance(predictive: Predictive) -> Array:
+def predictive_variance(predictive: RegressionPredictive) -> Array:
     """Variance of a new observation, summed over the outputs of a row (ledger E2).
 
     Parameters
     ----------
-    predictive : Predictive
-        Of a regression.
+    predictive : RegressionPredictive
+        Of the candidates.
 
     Returns
     -------
@@ -77,17 +81,17 @@ def predictive_variance(predictive: Predictive) -> Array:
     return _summed("variance", predictive)
 
 
-def epistemic_variance(predictive: Predictive) -> Array:
+def epistemic_variance(predictive: RegressionPredictive) -> Array:
     """Variance of the draws, without the noise, summed over the outputs of a row."""
     return _summed("epistemic_variance", predictive)
 
 
 def _summed(name: str, predictive: Any) -> Array:
-    values = getattr(predictive, name, None)
-    if not isinstance(predictive, Predictive) or values is None:
+    if not isinstance(predictive, RegressionPredictive):
         raise InputTypeError(
             f"{name} is for regressions. Got {type(predictive).__name__}; for a "
             f"classification take bald, entropy, variation_ratio or least_confidence."
         )
+    values: Tensor = getattr(predictive, name)
     total = values.double().reshape(len(predictive), -1).sum(1)
     return checked_scores(f"The {name}", total, len(predictive))

@@ -12,7 +12,7 @@ from caveat import _validation as check
 from caveat._random import stream_key
 from caveat.decisions.acquisition import Acquisition, RandomChoice, as_acquisition
 from caveat.decisions.active.curve import LearningCurve
-from caveat.decisions.active.state import State, read_state, write_state
+from caveat.decisions.active.state import LearnerState, read_state, write_state
 from caveat.decisions.rows import Rows, n_rows, take
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import Predictive
@@ -76,11 +76,11 @@ class ActiveLearner:
     --------
     >>> import numpy as np
     >>> from caveat.decisions import ActiveLearner, acquisition
-    >>> from caveat.estimators import DropoutRegressor
+    >>> from caveat.estimators import DropoutRegressor, Schedule
     >>> X = np.linspace(-1, 1, 50)[:, None]
     >>> y = np.sin(3 * X[:, 0])
     >>> learner = ActiveLearner(
-    ...     DropoutRegressor(epochs=30, random_state=0), X,
+    ...     DropoutRegressor(schedule=Schedule(epochs=30), random_state=0), X,
     ...     acquisition=acquisition.epistemic_variance, n_per_step=2,
     ... )
     >>> learner.tell([0, 25], y[[0, 25]])
@@ -109,7 +109,7 @@ class ActiveLearner:
         self._evaluate = evaluate
         self._seed = check.draw_number(seed)
         self._path = None if path is None else Path(path)
-        self._state = State()
+        self._state = LearnerState()
         if self._path is not None:
             self._state = read_state(self._path, self._settings())
         self._fitted: tuple[int, Any] = (0, None)
@@ -254,7 +254,7 @@ class ActiveLearner:
             known.add(row)
         return numbers.astype(np.int64)
 
-    def _keep(self, state: State) -> None:
+    def _keep(self, state: LearnerState) -> None:
         if self._path is not None:
             write_state(self._path, self._settings(), state)
         self._state = state

@@ -17,7 +17,7 @@ Rows = NDArray[np.int64]
 
 @final
 @dataclass(frozen=True)
-class State:
+class LearnerState:
     """Labels so far, the rows asked for, and the curve; plain values only.
 
     Attributes
@@ -56,7 +56,7 @@ class State:
         return replace(self, curve=self.curve.with_point(len(self.rows), score))
 
 
-def write_state(path: Path, settings: Mapping[str, Any], state: State) -> None:
+def write_state(path: Path, settings: Mapping[str, Any], state: LearnerState) -> None:
     """Write settings and state as JSON; the file is complete at any time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(path.suffix + ".part")
@@ -64,7 +64,7 @@ def write_state(path: Path, settings: Mapping[str, Any], state: State) -> None:
     draft.replace(path)
 
 
-def read_state(path: Path, settings: Mapping[str, Any]) -> State:
+def read_state(path: Path, settings: Mapping[str, Any]) -> LearnerState:
     """The state in a file of the same settings; a new one if there is no file.
 
     Parameters
@@ -76,16 +76,16 @@ def read_state(path: Path, settings: Mapping[str, Any]) -> State:
 
     Returns
     -------
-    State
+    LearnerState
     """
     if not path.exists():
-        return State()
+        return LearnerState()
     try:
         stored = json.loads(path.read_text())
         found = stored["settings"]
         curve = {name: tuple(values) for name, values in stored["curve"].items()}
         parts = {name: tuple(stored[name]) for name in ("rows", "labels", "pending")}
-        state = State(**parts, curve=LearningCurve(**curve))
+        state = LearnerState(**parts, curve=LearningCurve(**curve))
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"{path} is not the file of an ActiveLearner: {error!r}."

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from caveat._optional import require
 from caveat.decisions.bandits.agents import (
     EpsilonGreedyAgent,
     ThompsonAgent,
@@ -11,10 +12,10 @@ from caveat.decisions.bandits.annealing import annealed_rate
 from caveat.decisions.bandits.linear import LinearRewards, SharedLinearRewards
 from caveat.decisions.bandits.networks import DropoutRewards, EnsembleRewards
 from caveat.decisions.bandits.problems import (
+    BanditProblem,
+    BanditRounds,
     ClassificationProblem,
     LinearProblem,
-    Problem,
-    Rounds,
     SmoothProblem,
     WheelProblem,
 )
@@ -40,13 +41,13 @@ __all__ = [
     "EpsilonGreedyAgent",
     "LinearProblem",
     "LinearRewards",
-    "Problem",
+    "BanditProblem",
     "RefittedRewards",
     "RegretCurve",
     "RegretDisplay",
     "ReplayTraining",
     "RewardModel",
-    "Rounds",
+    "BanditRounds",
     "SharedLinearRewards",
     "SmoothProblem",
     "ThompsonAgent",
@@ -60,6 +61,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "RegretDisplay":  # matplotlib is imported when it is asked for
+        require("matplotlib", extra="plot")
         from caveat.decisions.bandits.displays import RegretDisplay
 
         return RegretDisplay

@@ -1,31 +1,27 @@
 """Cumulative regret with its bands: ``from_curves`` takes it, ``plot`` draws it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Self, final
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
 
 from caveat.decisions.bandits.runs import RegretCurve
 from caveat.errors import ParameterError
+from caveat.evaluation.axes import COLOURS, Display, shade
 
-# Okabe and Ito's colours, which the colour-blind can tell apart
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", "--", "-.", ":")
 
 
+@final
 @dataclass(eq=False)
-class RegretDisplay:
+class RegretDisplay(Display):
     """Mean cumulative regret of agents, with bands of two standard errors over seeds.
 
     Attributes
     ----------
     curves : tuple of RegretCurve
-    ax_, figure_
-        Where it was drawn; set by ``plot``.
 
     Examples
     --------
@@ -38,8 +34,6 @@ class RegretDisplay:
     """
 
     curves: tuple[RegretCurve, ...]
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
 
     @classmethod
     def from_curves(
@@ -80,9 +74,7 @@ class RegretDisplay:
         RegretDisplay
             Itself, with ``ax_`` and ``figure_``.
         """
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._open(ax)
         for k, curve in enumerate(self.curves):
             self._draw(curve, _style(k) | line)
         ax.set(xlabel="round", ylabel="cumulative regret")
@@ -94,13 +86,11 @@ class RegretDisplay:
         self.ax_.plot(rounds, mean, label=curve.name, **style)
         if np.isfinite(error).all():
             low, high = mean - 2 * error, mean + 2 * error
-            self.ax_.fill_between(
-                rounds, low, high, color=style["color"], alpha=0.2, linewidth=0
-            )
+            self.ax_.fill_between(rounds, low, high, **shade(style))
 
 
 def _style(k: int) -> dict[str, Any]:
     return {
-        "color": _COLOURS[k % len(_COLOURS)],
+        "color": COLOURS[k % len(COLOURS)],
         "linestyle": _DASHES[k % len(_DASHES)],
     }

@@ -20,7 +20,7 @@ _N_WAVES = 300  # cosines in a smooth function
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class BanditRounds:
     """Contexts in their order, and what every arm is worth and would give.
 
     Attributes
@@ -52,7 +52,7 @@ class Rounds:
         return gaps
 
 
-class Problem(Protocol):
+class BanditProblem(Protocol):
     """A contextual bandit."""
 
     @property
@@ -65,7 +65,7 @@ class Problem(Protocol):
         """How many there are."""
         ...
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """So many rounds; the same for the same seed."""
         ...
 
@@ -81,14 +81,14 @@ class LinearProblem:
         Sizes. Each seed has weights of its own, N(0, 1/n_features).
     correlation : float
         In [0, 1), of any two features.
-    noise_sd : float
+    noise_std : float
         Of the rewards.
     """
 
     n_features: int = 10
     n_arms: int = 5
     correlation: float = 0.5
-    noise_sd: float = 0.5
+    noise_std: float = 0.5
 
     def __post_init__(self) -> None:
         check.positive_int("n_features", self.n_features)
@@ -98,7 +98,7 @@ class LinearProblem:
                 f"correlation must lie in [0, 1). Got {self.correlation}."
             )
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """So many rounds; the same for the same seed."""
         rng = np.random.default_rng([seed, 0])
         scale = self.n_features**-0.5
@@ -108,8 +108,8 @@ class LinearProblem:
         contexts = np.sqrt(1.0 - self.correlation) * own
         contexts += np.sqrt(self.correlation) * common
         means = contexts @ weights
-        noise = self.noise_sd * rng.standard_normal(means.shape)
-        return Rounds(contexts, means, means + noise)
+        noise = self.noise_std * rng.standard_normal(means.shape)
+        return BanditRounds(contexts, means, means + noise)
 
 
 @final
@@ -126,21 +126,21 @@ class SmoothProblem:
         Sizes. Each seed has functions of its own.
     lengthscale : float
         Of the functions; features have variance 1.
-    noise_sd : float
+    noise_std : float
         Of the rewards.
     """
 
     n_features: int = 2
     n_arms: int = 5
     lengthscale: float = 1.0
-    noise_sd: float = 0.3
+    noise_std: float = 0.3
 
     def __post_init__(self) -> None:
         check.positive_int("n_features", self.n_features)
         check.positive_int("n_arms", self.n_arms)
         check.positive("lengthscale", self.lengthscale)
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """So many rounds; the same for the same seed."""
         rng = np.random.default_rng([seed, 3])
         directions = rng.standard_normal((self.n_features, _N_WAVES))
@@ -149,8 +149,8 @@ class SmoothProblem:
         contexts = rng.standard_normal((n_rounds, self.n_features))
         waves = np.cos(contexts @ directions / self.lengthscale + phases)
         means = np.sqrt(2.0 / _N_WAVES) * waves @ heights
-        noise = self.noise_sd * rng.standard_normal(means.shape)
-        return Rounds(contexts, means, means + noise)
+        noise = self.noise_std * rng.standard_normal(means.shape)
+        return BanditRounds(contexts, means, means + noise)
 
 
 @final
@@ -166,19 +166,19 @@ class WheelProblem:
     ----------
     delta : float
         In (0, 1).
-    noise_sd : float
+    noise_std : float
         Of the rewards.
     """
 
     delta: float = 0.7
-    noise_sd: float = 0.01
+    noise_std: float = 0.01
     n_features: int = field(default=2, init=False)
     n_arms: int = field(default=5, init=False)
 
     def __post_init__(self) -> None:
         check.unit_interval("delta", self.delta)
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """So many rounds; the same for the same seed."""
         rng = np.random.default_rng([seed, 1])
         radius = np.sqrt(rng.random(n_rounds))
@@ -189,8 +189,8 @@ class WheelProblem:
         left, below = contexts[:, 0] <= 0, contexts[:, 1] <= 0
         outside = np.flatnonzero(radius > self.delta)
         means[outside, 1 + 2 * left[outside] + below[outside]] = 50.0
-        noise = self.noise_sd * rng.standard_normal(means.shape)
-        return Rounds(contexts, means, means + noise)
+        noise = self.noise_std * rng.standard_normal(means.shape)
+        return BanditRounds(contexts, means, means + noise)
 
 
 @final
@@ -228,8 +228,8 @@ class ClassificationProblem:
         Only contexts are looked at, which a bandit knows without trying anything.
         """
         rows = np.asarray(features, dtype=np.float64)
-        sd = rows.std(0)
-        rows = (rows - rows.mean(0)) / np.where(sd > 0, sd, 1.0)
+        std = rows.std(0)
+        rows = (rows - rows.mean(0)) / np.where(std > 0, std, 1.0)
         return cls(rows, np.asarray(labels, dtype=np.int64))
 
     @property
@@ -242,7 +242,7 @@ class ClassificationProblem:
         """How many classes there are."""
         return int(self.labels.max()) + 1
 
-    def rounds(self, n_rounds: int, seed: int) -> Rounds:
+    def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """The rows in random order, again and again if there are not enough."""
         rng = np.random.default_rng([seed, 2])
         n_passes = -(-n_rounds // len(self.labels))
@@ -250,4 +250,4 @@ class ClassificationProblem:
             [rng.permutation(len(self.labels)) for _ in range(n_passes)]
         )[:n_rounds]
         means = np.eye(self.n_arms)[self.labels[order]]
-        return Rounds(self.features[order], means, means)
+        return BanditRounds(self.features[order], means, means)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from caveat import _validation as check
-from caveat.decisions.bandits.problems import Problem
+from caveat.decisions.bandits.problems import BanditProblem
 from caveat.decisions.bandits.protocols import Agent, Array, Integers
 from caveat.errors import ParameterError
 
@@ -35,7 +35,7 @@ class BanditRun:
 
 
 def run_bandit(
-    problem: Problem,
+    problem: BanditProblem,
     agent: Agent,
     *,
     n_rounds: int,
@@ -46,7 +46,7 @@ def run_bandit(
 
     Parameters
     ----------
-    problem : Problem
+    problem : BanditProblem
         What is played.
     agent : Agent
         Who plays, and learns meanwhile.
@@ -135,7 +135,7 @@ class RegretCurve:
 
 
 def compare_agents(
-    problem: Problem,
+    problem: BanditProblem,
     agents: Mapping[str, Callable[[int], Agent]],
     *,
     n_rounds: int,
@@ -146,7 +146,7 @@ def compare_agents(
 
     Parameters
     ----------
-    problem : Problem
+    problem : BanditProblem
         What is played.
     agents : mapping of str to callable
         By name, what makes a new agent from a seed.

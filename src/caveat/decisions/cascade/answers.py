@@ -1,19 +1,23 @@
 """What a cascade answers, and which stage did."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caveat.errors import InputTypeError
-from caveat.predictive import CategoricalPredictive, Predictive
+from caveat.predictive import (
+    ClassificationPredictive,
+    Predictive,
+    RegressionPredictive,
+)
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
-class Part(NamedTuple):
+class StageAnswer(NamedTuple):
     """The answers of one model: row numbers, and the predictive of these rows."""
 
     rows: Rows
@@ -29,7 +33,7 @@ class CascadeAnswer:
     ----------
     stage : array of int, shape (rows,)
         The number of the stage that answered.
-    parts : tuple of Part
+    parts : tuple of StageAnswer
         Of the models that ran, in order; a part may have no rows.
     n_run : tuple of int
         On how many rows each stage ran.
@@ -38,7 +42,7 @@ class CascadeAnswer:
     """
 
     stage: Rows
-    parts: tuple[Part, ...]
+    parts: tuple[StageAnswer, ...]
     n_run: tuple[int, ...]
     for_person: Rows
 
@@ -50,7 +54,7 @@ class CascadeAnswer:
         """The most probable class of each row; -1 where the person is to say."""
         found = np.full(len(self), -1, dtype=np.int64)
         for rows, predictive in self.parts:
-            if not isinstance(predictive, CategoricalPredictive):
+            if not isinstance(predictive, ClassificationPredictive):
                 raise InputTypeError("label is for classifications; ask for mean.")
             found[rows] = predictive.label.numpy(force=True)
         return found
@@ -58,10 +62,12 @@ class CascadeAnswer:
     @property
     def mean(self) -> Array:
         """The mean of each row, (rows, *event); NaN where the person is to say."""
-        first: Any = self.parts[0].predictive
-        if isinstance(first, CategoricalPredictive):
-            raise InputTypeError("mean is for regressions; ask for label.")
-        found = np.full((len(self), *first.mean.shape[1:]), np.nan)
+        found: Array | None = None
         for rows, predictive in self.parts:
-            found[rows] = predictive.mean.numpy(force=True)  # type: ignore[attr-defined]
+            if not isinstance(predictive, RegressionPredictive):
+                raise InputTypeError("mean is for regressions; ask for label.")
+            if found is None:
+                found = np.full((len(self), *predictive.mean.shape[1:]), np.nan)
+            found[rows] = predictive.mean.numpy(force=True)
+        assert found is not None  # the first stage is a model
         return found

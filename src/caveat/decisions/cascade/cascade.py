@@ -5,14 +5,13 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from caveat.decisions.cascade.answers import CascadeAnswer, Part
+from caveat.decisions.cascade.answers import CascadeAnswer, StageAnswer
 from caveat.decisions.cascade.report import CascadeReport, report_on
 from caveat.decisions.cascade.search import Frontier, Thresholds, surface
 from caveat.decisions.cascade.stages import Person, Stage
 from caveat.decisions.cascade.trial import Loss, default_loss, same_kind, try_all
 from caveat.decisions.rows import Rows, n_rows, take
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.predictive import CategoricalPredictive
 
 _NO_THRESHOLDS = """This cascade has no thresholds yet. Choose them on held-out rows,
 cascade = cascade.calibrate(X, y, budget=...) or risk=..., or pass thresholds=."""
@@ -110,7 +109,7 @@ class Cascade:
             raise ParameterError(
                 f"Pass either budget= or risk=. Got budget={budget} and risk={risk}."
             )
-        trial, kind = try_all(self.stages, X, y, loss=self._loss, costs=None)
+        trial, of_labels = try_all(self.stages, X, y, loss=self._loss, costs=None)
         found = surface(trial)
         if budget is not None:
             thresholds = found.best(found.loss, found.cost, budget, "budget")
@@ -120,7 +119,7 @@ class Cascade:
         chosen = type(self)(self.stages, loss=self._loss, thresholds=thresholds)
         chosen.costs = tuple(trial.cost.tolist())
         chosen.calibration = report_on(
-            trial, thresholds, self.stages, of_labels=self._of_labels(kind)
+            trial, thresholds, self.stages, of_labels=self._counts_errors(of_labels)
         )
         return chosen
 
@@ -183,8 +182,8 @@ class Cascade:
         """
         self._limits()
         assert self.thresholds is not None
-        trial, kind = try_all(self.stages, X, y, loss=self._loss, costs=self.costs)
-        labels = self._of_labels(kind)
+        trial, of_labels = try_all(self.stages, X, y, loss=self._loss, costs=self.costs)
+        labels = self._counts_errors(of_labels)
         return report_on(trial, self.thresholds, self.stages, of_labels=labels)
 
     def __repr__(self) -> str:
@@ -195,21 +194,21 @@ class Cascade:
 
     def _asked(
         self, model: Stage, X: Any, left: Rows, limit: float
-    ) -> tuple[Part, Rows]:
+    ) -> tuple[StageAnswer, Rows]:
         """The answers of a stage, and the rows it passes on."""
         predictive = model(take(X, left))
         sure = np.ones(len(left), bool)
         if limit < np.inf:
             sure = model.doubt(predictive) <= limit
-        return Part(left[sure], predictive[sure]), left[~sure]
+        return StageAnswer(left[sure], predictive[sure]), left[~sure]
 
     def _limits(self) -> Thresholds:
         if self.thresholds is None:
             raise ParameterError(_NO_THRESHOLDS)
         return (*self.thresholds, np.inf)
 
-    def _of_labels(self, kind: type) -> bool:
-        return self._loss is default_loss and kind is CategoricalPredictive
+    def _counts_errors(self, of_labels: bool) -> bool:
+        return self._loss is default_loss and of_labels
 
 
 def _checked_stages(stages: Sequence[Any]) -> tuple[Stage | Person, ...]:

@@ -14,7 +14,7 @@ from caveat.decisions.cascade.stages import Person, Stage
 from caveat.decisions.rows import n_rows
 from caveat.decisions.scores import checked_scores
 from caveat.errors import InputTypeError, ShapeError
-from caveat.predictive import CategoricalPredictive, Predictive
+from caveat.predictive import ClassificationPredictive, Predictive
 
 Array = NDArray[np.float64]
 Loss = Callable[[Any, Any], Any]
@@ -36,7 +36,7 @@ def default_loss(predictive: Any, y: Any) -> Tensor:
     Tensor, shape (rows,)
     """
     found = y if isinstance(y, Tensor) else torch.as_tensor(np.asarray(y))
-    if isinstance(predictive, CategoricalPredictive):
+    if isinstance(predictive, ClassificationPredictive):
         *shape, n_classes = predictive.probs.shape
         labels = check.class_labels(found, shape, n_classes)
         return (predictive.label.cpu() != labels.cpu()).double()
@@ -52,7 +52,7 @@ def try_all(
     *,
     loss: Loss,
     costs: Sequence[float] | None,
-) -> tuple[Trial, type[Predictive]]:
+) -> tuple[Trial, bool]:
     """Run every stage on every row.
 
     Parameters
@@ -69,8 +69,8 @@ def try_all(
     Returns
     -------
     trial : Trial
-    kind : type
-        Of the predictives.
+    of_labels : bool
+        Whether they are classifications.
     """
     rows = n_rows("X", X)
     if len(y) != rows or rows == 0:
@@ -91,16 +91,18 @@ def try_all(
         paid.append(last.cost)
     cost = np.array(paid if costs is None else costs, dtype=np.float64)
     doubt = np.array(doubts)[: len(stages) - 1]
-    return Trial(doubt, np.array(losses), cost), type(predictives[0])
+    of_labels = isinstance(predictives[0], ClassificationPredictive)
+    return Trial(doubt, np.array(losses), cost), of_labels
 
 
 def same_kind(stages: Sequence[AnyStage], found: Sequence[Predictive]) -> None:
     """All stages must answer the same question."""
     first = found[0]
     for stage, other in zip(stages, found, strict=False):
-        if type(other) is not type(first):
+        sides = [isinstance(p, ClassificationPredictive) for p in (first, other)]
+        if sides[0] != sides[1]:
             raise InputTypeError(
-                f"All stages must return the same kind of Predictive. "
+                f"All stages must be regressions, or all classifications. "
                 f"{stages[0].title} returns a {type(first).__name__}, {stage.title} a "
                 f"{type(other).__name__}."
             )
@@ -113,7 +115,7 @@ def same_kind(stages: Sequence[AnyStage], found: Sequence[Predictive]) -> None:
 
 
 def _event(predictive: Any) -> tuple[int, ...]:
-    of_labels = isinstance(predictive, CategoricalPredictive)
+    of_labels = isinstance(predictive, ClassificationPredictive)
     return tuple((predictive.probs if of_labels else predictive.mean).shape[1:])
 
 

@@ -3,24 +3,23 @@
 from typing import Any, Self, final
 
 import numpy as np
+import torch
 from scipy.special import stdtr
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from caveat import _validation
 from caveat.errors import ParameterError
-from caveat.estimators.linear.settings import (
-    fit_with,
-    make_design,
-    new_matrix,
-    variance_prior,
-)
+from caveat.estimators.linear.base import LinearSettings, generator_of
+from caveat.estimators.linear.settings import new_matrix
 from caveat.maxent.linear import Features, LinearPosterior
 from caveat.maxent.linear.arrays import Array
+from caveat.predictive import CategoricalPredictive
 
 
 @final
-class BayesianDropoutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BayesianDropoutClassifier(ClassifierMixin, LinearSettings):  # type: ignore[misc]
     """Linear classifier with the exact dropout posterior of paper 002.
 
     As in the paper's experiments, labels become +1 and -1 and are regressed on; the
@@ -61,27 +60,6 @@ class BayesianDropoutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     array([[0.3, 0.7]])
     """
 
-    def __init__(
-        self,
-        drop_rate: Any = 0.5,
-        prior_precision: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        drop_to: str = "zero",
-        groups: Any = None,
-        noise: str = "bernoulli",
-        variance_prior: tuple[float, float] | None = None,
-        solver: str = "auto",
-    ) -> None:
-        self.drop_rate = drop_rate
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.drop_to = drop_to
-        self.groups = groups
-        self.noise = noise
-        self.variance_prior = variance_prior
-        self.solver = solver
-
     def fit(self, X: Any, y: Any) -> Self:
         """Find the posterior of each regression.
 
@@ -105,16 +83,8 @@ class BayesianDropoutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 f"y must hold at least two classes. Got one class, "
                 f"{self.classes_[0]!r}."
             )
-        design = make_design(
-            Features(X), self, drop_rate=self.drop_rate, precision=self.prior_precision
-        )
-        prior = variance_prior(self.variance_prior)
-        self._keep(
-            [
-                fit_with(design, signs, solver=self.solver, prior=prior)
-                for signs in _signs(numbers, len(self.classes_))
-            ]
-        )
+        signs = _signs(numbers, len(self.classes_))
+        self._keep(self._posteriors(Features(X), signs))
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -175,16 +145,51 @@ class BayesianDropoutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             return np.hstack([1.0 - positive, positive])
         return positive / positive.sum(1, keepdims=True)
 
+    def predictive(
+        self, X: Any, *, n_draws: int = 100, random_state: Any = None
+    ) -> CategoricalPredictive:
+        """The predictive distribution of the label, from draws of the posterior.
+
+        A draw is a function, the same weights and noise variance for all rows; under
+        it a class has the probability of a positive response, Phi(response / sd of the
+        noise), normalised over the classes. So there is mutual information between the
+        label and the weights, which the probabilities alone do not show.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (rows, features)
+            The rows to predict.
+        n_draws : int, default 100
+            Draws of weights and noise variance.
+        random_state : int, RandomState, Generator or None
+            Of the draws.
+
+        Returns
+        -------
+        CategoricalPredictive
+            Classes in the order of ``classes_``. For two classes ``probs`` tends to
+            :meth:`predict_proba`, which is exact; for more, the draws are normalised
+            one by one and their average differs a little from it.
+        """
+        check_is_fitted(self, "posteriors_")
+        matrix, rng = new_matrix(self, X), generator_of(random_state)
+        number = _validation.positive_int("n_draws", n_draws)
+        responses = []
+        for posterior in self.posteriors_:
+            drawn = posterior.effective_sample(number, rng)
+            response = np.asarray(matrix @ drawn.weights.T) + drawn.intercept
+            responses.append((response / np.sqrt(drawn.variance)).T)
+        scores = torch.from_numpy(np.stack(responses, -1))  # (draws, rows, responses)
+        if len(responses) == 1:
+            scores = torch.cat([-scores, scores], -1)
+        # E163: log p_tc = log Phi(x'w_tc / sqrt(v_tc)), normalised by the softmax
+        return CategoricalPredictive.from_logits(torch.special.log_ndtr(scores))
+
     def _keep(self, posteriors: list[LinearPosterior]) -> None:
         self.posteriors_ = posteriors
         self.coef_ = np.stack([p.mean for p in posteriors])
         self.effective_coef_ = np.stack([p.effective_weights for p in posteriors])
         self.intercept_ = np.array([p.intercept for p in posteriors])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _signs(numbers: np.ndarray, n_classes: int) -> list[Array]:

@@ -4,21 +4,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from caveat import _validation
+from caveat.estimators.linear.base import SparseInput, generator_of
 from caveat.estimators.linear.settings import new_matrix
 from caveat.maxent.linear import LinearPosterior, log_evidence, log_normalizer
 from caveat.maxent.linear.arrays import Array
 from caveat.maxent.linear.dropped import dropped_components
 from caveat.maxent.linear.posterior import PosteriorSample
-from caveat.predictive.student import StudentMixturePredictive, StudentPredictive
+from caveat.predictive import StudentMixturePredictive, StudentPredictive
 
 
-class DropoutLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class DropoutLinearModel(RegressorMixin, SparseInput):  # type: ignore[misc]
     """Predictions from the ``posterior_`` that a subclass fits."""
 
     posterior_: LinearPosterior
@@ -108,7 +108,7 @@ class DropoutLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.posterior_,
             new_matrix(self, X),
             n_draws=_validation.positive_int("n_draws", n_draws),
-            rng=_generator(random_state),
+            rng=generator_of(random_state),
         )
         return StudentMixturePredictive.of(
             torch.from_numpy(found.locations),
@@ -119,15 +119,15 @@ class DropoutLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             n_draws=found.n_draws,
         )
 
-    def interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Equal-tailed predictive interval of a new observation.
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Intervals that hold new observations with a given probability.
 
         Parameters
         ----------
         X : array or sparse matrix, shape (rows, features)
             The rows to predict.
         level : float, default 0.95
-            Probability inside.
+            Probability inside; the same is left out on both sides.
 
         Returns
         -------
@@ -136,8 +136,8 @@ class DropoutLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         lower, upper = self.predictive(X).interval(level)
         return lower.numpy(), upper.numpy()
 
-    def log_prob(self, X: Any, y: Any) -> Array:
-        """Log predictive density of observations.
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Mean log predictive density of observations.
 
         Parameters
         ----------
@@ -148,10 +148,11 @@ class DropoutLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        array, shape (rows,)
+        float
+            For single rows ask ``predictive(X).log_prob``.
         """
         observed = torch.as_tensor(np.asarray(y, dtype=np.float64))
-        return self.predictive(X).log_prob(observed).numpy()
+        return float(self.predictive(X).log_prob(observed).mean())
 
     def sample_posterior(
         self, n_draws: int = 1, random_state: Any = None
@@ -173,7 +174,7 @@ class DropoutLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "posterior_")
         number = _validation.positive_int("n_draws", n_draws)
-        return self.posterior_.sample(number, _generator(random_state))
+        return self.posterior_.sample(number, generator_of(random_state))
 
     def log_normalizer(self) -> float:
         """log Z of paper 002, which is no evidence if anything is dropped (E45)."""
@@ -203,17 +204,3 @@ class DropoutLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _scales(self, leverages: Array) -> Tensor:
         scales = self.posterior_.noise_scale * np.sqrt(1.0 + leverages)
         return torch.from_numpy(scales)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if random_state is None:
-        return np.random.default_rng()
-    seed = check_random_state(random_state).randint(2**31, size=4)
-    return np.random.default_rng(seed)

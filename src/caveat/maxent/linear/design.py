@@ -10,8 +10,8 @@ from caveat.maxent.linear.arrays import Array, Matrix
 from caveat.maxent.linear.factors import DualFactor, Factor, PrimalFactor
 from caveat.maxent.linear.features import Features
 from caveat.maxent.linear.intercept import WITHOUT, Intercept
-from caveat.maxent.linear.noise import Noise
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.noise import FeatureNoise
+from caveat.maxent.linear.rows import ShiftedRows
 from caveat.maxent.linear.whitening import Whitening, whiten
 
 
@@ -24,7 +24,7 @@ class Design:
     ----------
     features : Features
         The covariates, n by p.
-    noise : Noise
+    noise : FeatureNoise
         What multiplies the weights.
     prior_precision : float
         lambda0 >= 0; w | v ~ N(0, v / lambda0).
@@ -33,7 +33,7 @@ class Design:
     """
 
     features: Features
-    noise: Noise
+    noise: FeatureNoise
     prior_precision: float
     intercept: Intercept = WITHOUT
 
@@ -43,7 +43,7 @@ class Design:
         return whiten(self.features, self.noise, self.intercept, self.prior_precision)
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> ShiftedRows:
         """Z, the whitened rows r o (x - mean) T^-1."""
         return self.directions(self.features.matrix, self.noise.mean)
 
@@ -86,7 +86,7 @@ class Design:
         origin = self.intercept.origin(self.features)
         return self.offset if origin is None else factor * origin
 
-    def directions(self, matrix: Matrix, factor: Array) -> Rows:
+    def directions(self, matrix: Matrix, factor: Array) -> ShiftedRows:
         """Whitened directions of rows x of which each feature is multiplied.
 
         Parameters
@@ -98,19 +98,19 @@ class Design:
 
         Returns
         -------
-        Rows
+        ShiftedRows
             u T^-1 for u = factor o (x - o) - c; the location of the response is its
             mean plus u'mu.
         """
         shift = self.shift(factor)
         white = self.whitening.directions(matrix, factor)
-        return Rows.less(white, None if shift is None else self._white(shift))
+        return ShiftedRows.less(white, None if shift is None else self._white(shift))
 
-    def perturbed(self, matrix: Matrix) -> Rows:
+    def perturbed(self, matrix: Matrix) -> ShiftedRows:
         """Whitened directions of rows that are already xi o (x - o)."""
         ones = np.ones(self.features.n_features)
         white = self.whitening.directions(matrix, ones)
-        return Rows.less(
+        return ShiftedRows.less(
             white, None if self.offset is None else self._white(self.offset)
         )
 

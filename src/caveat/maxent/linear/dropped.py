@@ -12,14 +12,14 @@ import scipy.sparse as sp
 
 from caveat.maxent.linear.arrays import Array, Matrix, is_sparse
 from caveat.maxent.linear.design import Design
-from caveat.maxent.linear.noise import BernoulliNoise
+from caveat.maxent.linear.noise import BernoulliFeatureNoise
 from caveat.maxent.linear.posterior import LinearPosterior
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 MOST_UNITS = 10  # masks of so many features are enumerated: 2^10 components
 
 
-class Components(NamedTuple):
+class RowComponents(NamedTuple):
     """Mixture components of each row, all arrays of shape (components, rows).
 
     ``n_draws`` is the number of masks drawn, 0 if all were enumerated.
@@ -37,7 +37,7 @@ def dropped_components(
     *,
     n_draws: int,
     rng: np.random.Generator,
-) -> Components:
+) -> RowComponents:
     """Components of the dropped-out predictive of each row (ledger E51).
 
     Parameters
@@ -53,9 +53,9 @@ def dropped_components(
 
     Returns
     -------
-    Components
+    RowComponents
     """
-    if isinstance(posterior.design.noise, BernoulliNoise):
+    if isinstance(posterior.design.noise, BernoulliFeatureNoise):
         places = [_Place(posterior.design, matrix[[i]]) for i in range(matrix.shape[0])]
         if places and max(len(place.units) for place in places) <= MOST_UNITS:
             return _enumerated(posterior, places)
@@ -84,7 +84,7 @@ class _Place:
         first, _ = self.design.noise.units
         return self.design.noise.drop_rates[first[self.units]]
 
-    def directions(self, masks: np.ndarray) -> Rows:
+    def directions(self, masks: np.ndarray) -> ShiftedRows:
         """Whitened directions of the row under masks (masks, units)."""
         perturbed = np.repeat(self._values[None, :], len(masks), 0)
         perturbed[:, self._noisy] *= masks[:, self._member]
@@ -95,7 +95,7 @@ class _Place:
         return self.design.perturbed(matrix)
 
 
-def _enumerated(posterior: LinearPosterior, places: list[_Place]) -> Components:
+def _enumerated(posterior: LinearPosterior, places: list[_Place]) -> RowComponents:
     """All masks of every row; rows with fewer masks are filled up with weight 0."""
     size = 1 << max(len(place.units) for place in places)
     shape = (size, len(places))
@@ -109,7 +109,7 @@ def _enumerated(posterior: LinearPosterior, places: list[_Place]) -> Components:
         locations[: len(masks), column] = posterior.locations(directions)
         leverages[: len(masks), column] = posterior.leverages(directions)
         log_weights[: len(masks), column] = chances
-    return Components(locations, leverages, log_weights, 0)
+    return RowComponents(locations, leverages, log_weights, 0)
 
 
 def all_masks(n_units: int) -> np.ndarray:
@@ -122,11 +122,11 @@ def _drawn(
     matrix: Matrix,
     n_draws: int,
     rng: np.random.Generator,
-) -> Components:
+) -> RowComponents:
     design = posterior.design
     found = [
         posterior.predict(matrix, design.noise.draw(1, rng)[0]) for _ in range(n_draws)
     ]
     locations, leverages = (np.stack(part) for part in zip(*found, strict=True))
     log_weights = np.full_like(locations, -np.log(n_draws))
-    return Components(locations, leverages, log_weights, n_draws)
+    return RowComponents(locations, leverages, log_weights, n_draws)

@@ -14,7 +14,7 @@ import scipy.linalg.lapack as lapack
 
 from caveat.errors import ParameterError
 from caveat.maxent.linear.arrays import Array
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 _CHUNK = 1 << 22  # numbers in one block of right-hand sides
 
@@ -24,11 +24,11 @@ class Factor(ABC):
 
     Parameters
     ----------
-    rows : Rows
+    rows : ShiftedRows
         Z, the whitened rows.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: ShiftedRows) -> None:
         self.rows = rows
 
     log_det: float
@@ -43,7 +43,7 @@ class Factor(ABC):
         """(Z'Z + I)^-1 u of columns u; shape (p, k)."""
 
     @abstractmethod
-    def _quadratic(self, directions: Rows) -> Array:
+    def _quadratic(self, directions: ShiftedRows) -> Array:
         """u'(Z'Z + I)^-1 u of a moderate number of rows u."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Factor(ABC):
     def deviates(self, n_draws: int, rng: np.random.Generator) -> Array:
         """Draws from N(0, (Z'Z + I)^-1); shape (p, draws)."""
 
-    def quadratic(self, directions: Rows) -> Array:
+    def quadratic(self, directions: ShiftedRows) -> Array:
         """u'(Z'Z + I)^-1 u of each row u of ``directions``."""
         step = max(_CHUNK // min(len(self.rows), self.rows.n_features), 1)
         starts = range(0, len(directions), step)
@@ -68,13 +68,13 @@ class PrimalFactor(Factor):
 
     Parameters
     ----------
-    rows : Rows
+    rows : ShiftedRows
         Z.
     penalty : array, shape (p,)
         Prior precision of the whitened weights, 1 or (flat) 0.
     """
 
-    def __init__(self, rows: Rows, penalty: Array) -> None:
+    def __init__(self, rows: ShiftedRows, penalty: Array) -> None:
         super().__init__(rows)
         self._penalty = penalty
         precision = rows.scatter()
@@ -93,7 +93,7 @@ class PrimalFactor(Factor):
     def apply_inverse(self, directions: Array) -> Array:
         return scipy.linalg.cho_solve((self._lower, True), directions)
 
-    def _quadratic(self, directions: Rows) -> Array:
+    def _quadratic(self, directions: ShiftedRows) -> Array:
         half = _forward(self._lower, directions.dense().T.copy())
         return np.einsum("ij,ij->j", half, half)
 
@@ -111,11 +111,11 @@ class DualFactor(Factor):
 
     Parameters
     ----------
-    rows : Rows
+    rows : ShiftedRows
         Z, with a proper prior for every feature.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: ShiftedRows) -> None:
         super().__init__(rows)
         # E43: I + G with G = (1 - f)^2 X A^-1 X'
         gram = rows.lower_gram()
@@ -132,7 +132,7 @@ class DualFactor(Factor):
         inner = scipy.linalg.cho_solve((self._lower, True), self.rows.times(directions))
         return directions - self.rows.transposed_times(inner)
 
-    def _quadratic(self, directions: Rows) -> Array:
+    def _quadratic(self, directions: ShiftedRows) -> Array:
         # E43: u'Lambda^-1 u = sum_d u_d^2 / A_dd - (1 - f)^2 k'(I + G)^-1 k
         half = _forward(self._lower, self.rows.cross(directions))
         squares = np.einsum("ij,ij->j", half, half)

@@ -13,6 +13,7 @@ They are different models with different posteriors.
 from dataclasses import dataclass
 from typing import final
 
+from caveat._validation import one_of
 from caveat.errors import ParameterError
 from caveat.maxent.linear.arrays import Array
 from caveat.maxent.linear.features import Features
@@ -66,8 +67,7 @@ def make_intercept(fit_intercept: bool, drop_to: str) -> Intercept:
     -------
     Intercept
     """
-    if drop_to not in ("zero", "mean"):
-        raise ParameterError(f"drop_to must be 'zero' or 'mean'. Got {drop_to!r}.")
+    one_of("drop_to", drop_to, ("zero", "mean"))
     if not fit_intercept and drop_to == "mean":
         raise ParameterError(
             "drop_to='mean' needs fit_intercept=True, as the mean of the response "

@@ -12,7 +12,7 @@ import scipy.linalg
 
 from caveat.errors import ParameterError
 from caveat.maxent.linear.arrays import Array
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 _MOST = 10_000  # iterations before giving up
 _LOOK = 4  # Lanczos steps between two looks at the residual
@@ -26,14 +26,16 @@ class Solved(NamedTuple):
     n_iter: int
 
 
-def solve(rows: Rows, y: Array, *, tol: float, start: Array | None = None) -> Solved:
+def solve(
+    rows: ShiftedRows, y: Array, *, tol: float, start: Array | None = None
+) -> Solved:
     """Whitened posterior mean by preconditioned conjugate gradients.
 
     On the smaller of the two systems, (I + ZZ') alpha = y or (I + Z'Z) W = Z'y.
 
     Parameters
     ----------
-    rows : Rows
+    rows : ShiftedRows
         Z, with a proper prior for every feature.
     y : array, shape (n,)
         The response.
@@ -114,7 +116,7 @@ def conjugate_gradients(
     )
 
 
-def solve_shifted(rows: Rows, y: Array, gains: Array, *, tol: float) -> Array:
+def solve_shifted(rows: ShiftedRows, y: Array, gains: Array, *, tol: float) -> Array:
     """Solve (I + g ZZ') alpha = y for many g from one Krylov space (ledger E50).
 
     Lanczos with full reorthogonalisation: V'ZZ'V is a small tridiagonal matrix, and
@@ -122,7 +124,7 @@ def solve_shifted(rows: Rows, y: Array, gains: Array, *, tol: float) -> Array:
 
     Parameters
     ----------
-    rows : Rows
+    rows : ShiftedRows
         Z.
     y : array, shape (n,)
         The response.
@@ -153,7 +155,7 @@ def solve_shifted(rows: Rows, y: Array, gains: Array, *, tol: float) -> Array:
 class _Lanczos:
     """A growing orthonormal basis of y, ZZ'y, (ZZ')²y, … [Paige1972]_."""
 
-    def __init__(self, rows: Rows, first: Array) -> None:
+    def __init__(self, rows: ShiftedRows, first: Array) -> None:
         self._rows = rows
         self.size = 0
         self.basis = np.empty((64, len(first)))

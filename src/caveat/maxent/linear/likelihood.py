@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from caveat.maxent.linear.arrays import Array
 from caveat.maxent.linear.design import Design
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 
 def expected_log_likelihood(
@@ -48,7 +48,7 @@ def expected_log_likelihood(
     -4.50785453
     """
     features, noise = design.features, design.noise
-    rows = Rows.less(features.matrix, design.intercept.origin(features))
+    rows = ShiftedRows.less(features.matrix, design.intercept.origin(features))
     gap = y - level - rows.times(noise.mean * weights)
     first, unit_of = noise.units
     members = (weights, (np.arange(len(weights)), unit_of))

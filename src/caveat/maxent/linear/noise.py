@@ -13,12 +13,13 @@ from typing import Any, final
 import numpy as np
 
 from caveat._validation import drop_rate as valid_rate
+from caveat._validation import one_of
 from caveat.errors import ParameterError, ShapeError
 from caveat.maxent.linear.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Noise(ABC):
+class FeatureNoise(ABC):
     """Noise that multiplies p weights; a group of weights shares its number.
 
     Attributes
@@ -74,7 +75,7 @@ class Noise(ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class BernoulliNoise(Noise):
+class BernoulliFeatureNoise(FeatureNoise):
     """1 with probability 1 - f and 0 with probability f (paper 002 eq. 12)."""
 
     @property
@@ -92,7 +93,7 @@ class BernoulliNoise(Noise):
 
 @final
 @dataclass(frozen=True, eq=False)
-class GaussianNoise(Noise):
+class GaussianFeatureNoise(FeatureNoise):
     """N(1, a) with a = f / (1 - f), which has the same posterior predictions."""
 
     @property
@@ -108,12 +109,15 @@ class GaussianNoise(Noise):
         return 1.0 + spread * rng.standard_normal((n_draws, len(rates)))
 
 
-KINDS: dict[str, type[Noise]] = {"bernoulli": BernoulliNoise, "gaussian": GaussianNoise}
+KINDS: dict[str, type[FeatureNoise]] = {
+    "bernoulli": BernoulliFeatureNoise,
+    "gaussian": GaussianFeatureNoise,
+}
 
 
 def make_noise(
     drop_rate: Any, n_features: int, *, kind: Any = "bernoulli", groups: Any = None
-) -> Noise:
+) -> FeatureNoise:
     """Noise for ``n_features`` weights, from what a user may write.
 
     Parameters
@@ -129,7 +133,7 @@ def make_noise(
 
     Returns
     -------
-    Noise
+    FeatureNoise
 
     Examples
     --------
@@ -138,12 +142,9 @@ def make_noise(
     >>> make_noise([0.0, 0.5, 0.5], 3, kind="gaussian").variance
     array([0., 1., 1.])
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ParameterError(
-            f"noise must be one of {', '.join(map(repr, KINDS))}. Got {kind!r}."
-        )
+    law = KINDS[one_of("noise", kind, KINDS)]
     rates = _rates(drop_rate, n_features)
-    return KINDS[kind](rates, _groups(groups, rates))
+    return law(rates, _groups(groups, rates))
 
 
 def _rates(drop_rate: Any, n_features: int) -> Array:

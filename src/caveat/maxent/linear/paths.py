@@ -10,8 +10,8 @@ from caveat.maxent.linear.features import Features
 from caveat.maxent.linear.intercept import Intercept
 from caveat.maxent.linear.krylov import solve, solve_shifted
 from caveat.maxent.linear.noise import make_noise
-from caveat.maxent.linear.rows import Rows
-from caveat.maxent.linear.whitening import Scaling
+from caveat.maxent.linear.rows import ShiftedRows
+from caveat.maxent.linear.whitening import DiagonalWhitening
 
 _POINTS = 4  # settings that a guess for the next one is made from
 _WILD = 50.0  # sum of weights from which a guess is worth nothing
@@ -99,10 +99,10 @@ def ratio_path(
         A column mu per rate.
     """
     squares = intercept.noise_squares(features)
-    whitening = Scaling.of(prior_ratio + squares, np.zeros_like(squares))
+    whitening = DiagonalWhitening.of(prior_ratio + squares, np.zeros_like(squares))
     centre = intercept.centre(features)
     shift = None if centre is None else centre * whitening.inverse
-    rows = Rows.less(
+    rows = ShiftedRows.less(
         whitening.directions(features.matrix, np.ones_like(squares)), shift
     )
     centred = y - y.mean() if intercept.fitted else y

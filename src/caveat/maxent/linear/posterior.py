@@ -21,7 +21,7 @@ from caveat.errors import CaveatWarning
 from caveat.maxent.linear.arrays import Array, Matrix
 from caveat.maxent.linear.design import Design
 from caveat.maxent.linear.krylov import solve as krylov_solve
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 
 class VariancePrior(NamedTuple):
@@ -163,11 +163,11 @@ class LinearPosterior:
         # E41: Cov w = b_n / (a_n - 1) Lambda^-1
         return self.noise_variance * self._inverse(chosen)
 
-    def locations(self, directions: Rows) -> Array:
+    def locations(self, directions: ShiftedRows) -> Array:
         """level + u'mu of whitened directions u."""
         return self.level + directions.times(self.white_mean)
 
-    def leverages(self, directions: Rows) -> Array:
+    def leverages(self, directions: ShiftedRows) -> Array:
         """u'Lambda^-1 u, plus 1/n with an intercept: variance of u'w + b over v."""
         return self.design.level_variance + self.design.factor.quadratic(directions)
 
@@ -206,6 +206,29 @@ class LinearPosterior:
             The intercept is that of undropped features: the level less, for features
             that drop to their mean, mean'w, else r o mean'w.
         """
+        return self._sampled(n_draws, rng, np.ones(self.design.features.n_features))
+
+    def effective_sample(
+        self, n_draws: int, rng: np.random.Generator
+    ) -> PosteriorSample:
+        """Draws of the weight-averaged function, x -> weights'x + intercept.
+
+        Parameters
+        ----------
+        n_draws, rng
+            As for :meth:`sample`; the same generator gives the same draws.
+
+        Returns
+        -------
+        PosteriorSample
+            The weights are those of :meth:`sample` times the mean of the noise, and
+            the intercept is that which goes with them.
+        """
+        return self._sampled(n_draws, rng, self.design.noise.mean)
+
+    def _sampled(
+        self, n_draws: int, rng: np.random.Generator, factor: Array
+    ) -> PosteriorSample:
         design = self.design
         variance = self.rate / rng.gamma(self.shape, size=n_draws)
         spread = np.sqrt(variance)
@@ -215,9 +238,9 @@ class LinearPosterior:
         level = self.level + spread * np.sqrt(
             design.level_variance
         ) * rng.standard_normal(n_draws)
-        shift = design.shift(np.ones(design.features.n_features))
+        shift = design.shift(factor)
         taken = 0.0 if shift is None else weights @ shift
-        return PosteriorSample(weights, level - taken, variance)
+        return PosteriorSample(factor * weights, level - taken, variance)
 
     def _chosen(self, features: Any) -> np.ndarray:
         everything = np.arange(len(self.mean))

@@ -1,7 +1,7 @@
 """A matrix whose rows all have the same vector taken off, without doing so if sparse.
 
-Centring makes a sparse matrix dense. ``Rows`` keeps the matrix M and the vector q
-apart and puts M - 1 q' into every product instead.
+Centring makes a sparse matrix dense. ``ShiftedRows`` keeps the matrix M and the vector
+q apart and puts M - 1 q' into every product instead.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from caveat.maxent.linear.gram import cross_gram, lower_gram
 
 @final
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ShiftedRows:
     """M - 1 q', n rows of p features.
 
     Attributes
@@ -44,9 +44,9 @@ class Rows:
         """Number of columns."""
         return int(self.matrix.shape[1])
 
-    def take(self, rows: slice) -> "Rows":
+    def take(self, rows: slice) -> "ShiftedRows":
         """Some of the rows."""
-        return Rows(self.matrix[rows], self.shift)
+        return ShiftedRows(self.matrix[rows], self.shift)
 
     def times(self, weights: Array) -> Array:
         """(M - 1 q') w for one column w, or several."""
@@ -95,7 +95,7 @@ class Rows:
         cross = np.outer(sums, self.shift)
         return dense - cross - cross.T + len(self) * np.outer(self.shift, self.shift)
 
-    def cross(self, other: "Rows") -> Array:
+    def cross(self, other: "ShiftedRows") -> Array:
         """Products of these rows with those of ``other``, shape (n, rows of other)."""
         sparse = is_sparse(self.matrix) and is_sparse(other.matrix)
         product = (

@@ -22,8 +22,8 @@ from caveat.errors import ParameterError
 from caveat.maxent.linear.arrays import Array, Matrix, is_sparse, scale_columns
 from caveat.maxent.linear.features import Features
 from caveat.maxent.linear.intercept import Intercept
-from caveat.maxent.linear.noise import Noise
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.noise import FeatureNoise
+from caveat.maxent.linear.rows import ShiftedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Whitening(ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Scaling(Whitening):
+class DiagonalWhitening(Whitening):
     """T is diagonal: features are dropped one by one.
 
     Attributes
@@ -76,7 +76,7 @@ class Scaling(Whitening):
     inverse: Array
 
     @classmethod
-    def of(cls, effective: Array, sizes: Array) -> "Scaling":
+    def of(cls, effective: Array, sizes: Array) -> "DiagonalWhitening":
         """From the diagonal of A, and the squared sizes of the columns."""
         flat = (effective == 0.0) & (sizes > 0.0)
         squared = np.where(flat, sizes, effective)  # an honest scale for flat weights
@@ -114,7 +114,7 @@ class Blocks(Whitening):
     log_dets: Array
 
     @classmethod
-    def of(cls, parts: Sequence["Part"], order: np.ndarray) -> "Blocks":
+    def of(cls, parts: Sequence["GroupInverse"], order: np.ndarray) -> "Blocks":
         """From the groups, whose features one after the other are ``order``."""
         back = np.argsort(order)
         blocks = sp.block_diag([part.block for part in parts], format="csr")
@@ -148,7 +148,10 @@ class Blocks(Whitening):
 
 
 def whiten(
-    features: Features, noise: Noise, intercept: Intercept, prior_precision: float
+    features: Features,
+    noise: FeatureNoise,
+    intercept: Intercept,
+    prior_precision: float,
 ) -> Whitening:
     """The whitening for data, noise and prior (ledger E40)."""
     if noise.groups is not None:
@@ -161,10 +164,10 @@ def whiten(
     # E40: A = lambda0 I + f (1 - f) Lambda1, for Bernoulli noise
     effective = prior_precision + noise.variance * intercept.noise_squares(features)
     sizes = features.centred_squares if intercept.fitted else features.squares
-    return Scaling.of(effective, np.square(noise.mean) * sizes)
+    return DiagonalWhitening.of(effective, np.square(noise.mean) * sizes)
 
 
-class Part(NamedTuple):
+class GroupInverse(NamedTuple):
     """T^-1 = block - left diag(damping) left' of one group, and its 2 log|T|."""
 
     block: Matrix
@@ -180,21 +183,21 @@ def _members(groups: np.ndarray) -> list[np.ndarray]:
 
 def _group(
     features: Features,
-    noise: Noise,
+    noise: FeatureNoise,
     intercept: Intercept,
     prior: float,
     *,
     group: np.ndarray,
-) -> Part:
+) -> GroupInverse:
     origin = intercept.origin(features)
     shift = None if origin is None else origin[group]
-    rows = Rows.less(features.matrix[:, group], shift)
+    rows = ShiftedRows.less(features.matrix[:, group], shift)
     variance = float(noise.variance[group[0]])
     wide = len(group) > features.n_rows and prior > 0.0 and variance > 0.0
     return (_wide if wide else _narrow)(rows, variance, prior)
 
 
-def _narrow(rows: Rows, variance: float, prior: float) -> Part:
+def _narrow(rows: ShiftedRows, variance: float, prior: float) -> GroupInverse:
     """By Cholesky of the block of the group."""
     block = variance * rows.scatter() + prior * np.eye(rows.n_features)
     try:
@@ -207,10 +210,10 @@ def _narrow(rows: Rows, variance: float, prior: float) -> Part:
         ) from None
     inverse = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
     log_det = 2.0 * float(np.log(np.diag(lower)).sum())
-    return Part(inverse.T, np.zeros((len(lower), 0)), np.zeros(0), log_det)
+    return GroupInverse(inverse.T, np.zeros((len(lower), 0)), np.zeros(0), log_det)
 
 
-def _wide(rows: Rows, variance: float, prior: float) -> Part:
+def _wide(rows: ShiftedRows, variance: float, prior: float) -> GroupInverse:
     """By the singular values of a group with more features than rows."""
     _, singular, right = scipy.linalg.svd(rows.dense(), full_matrices=False)
     grown = prior + variance * np.square(singular)
@@ -218,7 +221,7 @@ def _wide(rows: Rows, variance: float, prior: float) -> Part:
     rest = rows.n_features - len(singular)
     log_det = float(np.log(grown).sum() + rest * np.log(prior))
     block = sp.diags(np.full(rows.n_features, prior**-0.5))
-    return Part(block, right.T, damping, log_det)
+    return GroupInverse(block, right.T, damping, log_det)
 
 
 def _dense(matrix: Matrix) -> Array:

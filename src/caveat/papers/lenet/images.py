@@ -18,16 +18,10 @@ _SMALL_TEST = 0.25  # share of scikit-learn's digits that is tested on
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Grey images and their classes.
+    """Grey images and their classes."""
 
-    Attributes
-    ----------
-    image : Tensor of uint8, shape (images, 28, 28)
-    label : Tensor of int64, shape (images,)
-    """
-
-    image: Tensor
-    label: Tensor
+    image: Tensor  # of bytes, shape (images, 28, 28)
+    label: Tensor  # of int64, shape (images,)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -43,32 +37,31 @@ class Labelled:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """One data set, and its name.
+    """One data set."""
 
-    Attributes
-    ----------
-    name : str
-        ``"MNIST"`` or ``"digits"``.
-    train, test : Labelled
-    """
-
-    name: str
+    name: str  # "MNIST" or "digits"
     train: Labelled
     test: Labelled
 
 
 def load_images() -> Images:
-    """MNIST; where it can neither be read nor downloaded, scikit-learn's digits.
-
-    Returns
-    -------
-    Images
-        Read once per process.
-    """
+    """MNIST; where it can neither be read nor downloaded, scikit-learn's digits."""
     try:
         return _mnist()
     except DataError:
         return small_digits()
+
+
+def images_of(names: set[str]) -> Images:
+    """The images, if stored numbers were made with those of these names, no others."""
+    images = load_images()
+    if names != {images.name}:
+        raise DataError(
+            f"the stored numbers are about {' and '.join(sorted(names))}, the images "
+            f"found now are {images.name}. Make those available again (see `caveat "
+            "data list`), or let `--output` name another folder."
+        )
+    return images
 
 
 def as_input(image: Tensor) -> Tensor:
@@ -90,17 +83,13 @@ def small_digits() -> Images:
     framed = np.pad(larger, ((0, 0), (4, 4), (4, 4)))
     image = torch.from_numpy(np.rint(255.0 * framed).astype(np.uint8))
     label = torch.from_numpy(digits.label)
-    train, test = train_test_split(
+    parts = train_test_split(
         np.arange(len(digits)),
         test_size=_SMALL_TEST,
         stratify=digits.label,
         random_state=0,
     )
-    return Images(
-        "digits",
-        Labelled(image[train], label[train]),
-        Labelled(image[test], label[test]),
-    )
+    return Images("digits", *(Labelled(image[rows], label[rows]) for rows in parts))
 
 
 def _labelled(images: LabelledImages) -> Labelled:

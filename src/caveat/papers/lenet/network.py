@@ -19,32 +19,15 @@ DROPOUT = ("none", "end", "everywhere")
 def make_lenet(dropout: str, generator: torch.Generator) -> nn.Sequential:
     """The network with its first weights, for images (rows, 1, 28, 28).
 
-    Parameters
-    ----------
-    dropout : str
-        Where: ``"none"``, ``"end"`` or ``"everywhere"``.
-    generator : torch.Generator
-        Of the weights; the same weights whatever the dropout.
-
-    Returns
-    -------
-    nn.Sequential
-        In evaluation mode, channels last in memory.
+    The weights are the same wherever the dropout is (one of ``DROPOUT``). In evaluation
+    mode, channels last in memory.
     """
     early = [nn.Dropout(DROP_RATE)] if dropout == "everywhere" else []
     late = [nn.Dropout(DROP_RATE)] if dropout != "none" else []
     net = nn.Sequential(
-        nn.Conv2d(1, 20, 5),
-        *early,
-        nn.MaxPool2d(2),
-        nn.Conv2d(20, 50, 5),
-        *early,
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(800, 500),
-        nn.ReLU(),
-        *late,
-        nn.Linear(500, 10),
+        *[nn.Conv2d(1, 20, 5), *early, nn.MaxPool2d(2)],
+        *[nn.Conv2d(20, 50, 5), *early, nn.MaxPool2d(2)],
+        *[nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), *late, nn.Linear(500, 10)],
     )
     for layer in net:
         if isinstance(layer, nn.Conv2d | nn.Linear):

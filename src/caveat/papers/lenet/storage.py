@@ -1,9 +1,7 @@
 """Trained networks on disk, so that no reproduction trains what another one has."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,82 +9,41 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from caveat._progress import ProgressBar
 from caveat.papers.lenet.images import Images, load_images
-from caveat.papers.workers import spread
 
 
-class Job(Protocol):
-    """A network to be trained."""
-
-    @property
-    def name(self) -> str:
-        """For the file of the network."""
-        ...
+class Trainable(Protocol):
+    """A network to be trained; untrained or trained, it is in evaluation mode."""
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """All that the network depends on, beside the images."""
-        ...
+    def name(self) -> str: ...  # for the file of the network
 
-    def build(self) -> nn.Sequential:
-        """The network before training, in evaluation mode."""
-        ...
+    @property
+    def settings(self) -> dict[str, Any]: ...  # all it depends on, beside the images
 
-    def train(self, images: Images) -> nn.Sequential:
-        """The network after training, in evaluation mode."""
-        ...
+    def build(self) -> nn.Sequential: ...
+
+    def train(self, images: Images) -> nn.Sequential: ...
 
 
 @dataclass(frozen=True)
-class Store:
-    """A folder of networks trained on one data set.
+class NetStore:
+    """A folder of networks trained on one data set."""
 
-    Attributes
-    ----------
-    folder : Path
-        Made when the first network is written.
-    data : str
-        The name of the images.
-    """
+    folder: Path  # made when the first network is written
+    data: str  # the name of the images
 
-    folder: Path
-    data: str
-
-    def path(self, job: Job) -> Path:
+    def path(self, job: Trainable) -> Path:
         """The file of a network."""
         return self.folder / f"{self.data.lower()}_{job.name}.safetensors"
 
-    def complete(
-        self,
-        jobs: Sequence[Job],
-        *,
-        n_workers: int | None = None,
-        progress: bool | None = None,
-    ) -> int:
-        """Train the networks that are not here yet; each is written as it is done.
+    def get(self, job: Trainable) -> nn.Sequential:
+        """The network, in evaluation mode; it is trained if it is not here yet."""
+        if not self.has(job):
+            self.save(job, job.train(load_images()))
+        return self.load(job)
 
-        Parameters
-        ----------
-        jobs : sequence of Job
-            Networks that are wanted.
-        n_workers : int, optional
-            Processes, by default one per core.
-        progress : bool or None
-            Show a progress bar; None shows it on a terminal.
-
-        Returns
-        -------
-        int
-            How many were trained.
-        """
-        missing = [job for job in jobs if not self.has(job)]
-        with ProgressBar("Networks trained", len(missing), progress) as bar:
-            for _ in spread(partial(_train_into, self), missing, n_workers):
-                bar.advance()
-        return len(missing)
-
-    def has(self, job: Job) -> bool:
+    def has(self, job: Trainable) -> bool:
         """Whether the network is here, whole and with these settings."""
         try:
             with safe_open(self.path(job), framework="pt") as file:
@@ -94,14 +51,14 @@ class Store:
         except (FileNotFoundError, SafetensorError):
             return False
 
-    def load(self, job: Job) -> nn.Sequential:
+    def load(self, job: Trainable) -> nn.Sequential:
         """A network that is here, in evaluation mode."""
         net = job.build()
         with safe_open(self.path(job), framework="pt") as file:
             net.load_state_dict({name: file.get_tensor(name) for name in file.keys()})
         return net
 
-    def save(self, job: Job, net: nn.Sequential) -> None:
+    def save(self, job: Trainable, net: nn.Sequential) -> None:
         """Write a network; its file is whole at any time."""
         self.folder.mkdir(parents=True, exist_ok=True)
         state = {name: value.contiguous() for name, value in net.state_dict().items()}
@@ -109,10 +66,6 @@ class Store:
         save_file(state, draft, metadata=self._metadata(job))
         draft.replace(self.path(job))
 
-    def _metadata(self, job: Job) -> dict[str, str]:
+    def _metadata(self, job: Trainable) -> dict[str, str]:
         settings = {**job.settings, "data": self.data}
         return {"settings": json.dumps(settings, sort_keys=True)}
-
-
-def _train_into(store: Store, job: Job) -> None:
-    store.save(job, job.train(load_images()))

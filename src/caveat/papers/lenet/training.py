@@ -18,26 +18,20 @@ _LEVELS = 65536  # a drop rate is rounded to a multiple of 1/65536
 
 @dataclass(frozen=True)
 class Solver:
-    """The released settings of all LeNets of the papers.
+    """The released settings of all LeNets of the papers."""
 
-    Attributes
-    ----------
-    base_rate, gamma, power : float
-        Of the learning rate base (1 + gamma step)^-power.
-    momentum, weight_decay : float
-        The gradient of the decay is ``weight_decay`` times the weight.
-    bias_rate : float
-        How much faster biases learn than weights.
-    batch_size : int
-    """
-
-    base_rate: float = 0.01
+    base_rate: float = 0.01  # the learning rate is base (1 + gamma step)^-power
     gamma: float = 1e-4
     power: float = 0.75
     momentum: float = 0.9
-    weight_decay: float = 5e-4
-    bias_rate: float = 2.0
+    weight_decay: float = 5e-4  # the gradient of the decay is so many times the weight
+    bias_rate: float = 2.0  # how much faster biases learn than weights
     batch_size: int = 64
+
+    def __str__(self) -> str:
+        rate = f"{self.base_rate} (1 + {self.gamma:g} step)^-{self.power}"
+        speeds = f"momentum {self.momentum}, decay {self.weight_decay:g}"
+        return f"batch {self.batch_size}, rate {rate}, {speeds}"
 
 
 SOLVER = Solver()
@@ -45,38 +39,28 @@ SOLVER = Solver()
 
 @dataclass(frozen=True)
 class NetJob:
-    """A network to be trained.
+    """A LeNet to be trained.
 
-    Attributes
-    ----------
-    dropout : str
-        Where: ``"none"``, ``"end"`` or ``"everywhere"``.
-    n_steps : int
-    seed : int
-        Of weights, order of images and masks; the first two do not depend on the
-        dropout.
+    The seed is that of weights, order of images and masks; the first two do not depend
+    on where the dropout is.
     """
 
-    dropout: str
+    dropout: str  # one of ``DROPOUT``
     n_steps: int
     seed: int
 
     @property
     def name(self) -> str:
-        """For the file of the network."""
         return f"{self.dropout}_{self.n_steps}_{self.seed}"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that the network depends on, beside the images."""
         return {**asdict(self), **asdict(SOLVER)}
 
     def build(self) -> nn.Sequential:
-        """The network before training, in evaluation mode."""
         return make_lenet(self.dropout, self._generator(0))
 
     def train(self, images: Images) -> nn.Sequential:
-        """The network after training, in evaluation mode."""
         net, order, noise = self.build(), self._generator(1), self._generator(2)
         optimiser = _optimiser(net)
         batches = islice(_batches(images.train, order), self.n_steps)
@@ -92,21 +76,7 @@ class NetJob:
 
 
 def noisy_pass(net: nn.Sequential, x: Tensor, noise: torch.Generator) -> Tensor:
-    """The output of a network with dropout on, masks from a generator of its own.
-
-    Parameters
-    ----------
-    net : nn.Sequential
-        In any mode.
-    x : Tensor
-        Its input.
-    noise : torch.Generator
-        Of the masks, one number for each element.
-
-    Returns
-    -------
-    Tensor
-    """
+    """The output of a network with dropout on, masks from a generator of its own."""
     for layer in net:
         x = _dropped(x, layer.p, noise) if isinstance(layer, nn.Dropout) else layer(x)
     return x
@@ -123,10 +93,8 @@ def _dropped(x: Tensor, rate: float, noise: torch.Generator) -> Tensor:
 
 
 def _optimiser(net: nn.Sequential) -> torch.optim.SGD:
-    groups: list[dict[str, Any]] = [
-        {"params": [], "speed": 1.0},
-        {"params": [], "speed": SOLVER.bias_rate},
-    ]
+    speeds = (1.0, SOLVER.bias_rate)
+    groups: list[dict[str, Any]] = [{"params": [], "speed": s} for s in speeds]
     for name, parameter in net.named_parameters():
         groups[name.endswith("bias")]["params"].append(parameter)
     return torch.optim.SGD(

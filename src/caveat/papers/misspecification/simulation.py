@@ -11,6 +11,7 @@ for every data set. Then
   multiplied by its own standard normal number.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ RANK = 10
 DROPOUT_PRIOR = 1e-3  # the wrong lambda0 that the paper gives to dropout
 STRENGTHS: Array = 10.0 ** np.linspace(-2.0, 2.0, 17)
 TRUE_PRIOR = 8  # where STRENGTHS is 1, the lambda0 of the data
+PER_PART = 1_000  # data sets; larger parts do not fit into the cache
 METHODS = ("ridge", "dropout", "dropout, undropped")
 
 
@@ -41,22 +43,21 @@ def drop_rates(strengths: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some of the data sets of one panel of the figure.
-
-    Attributes
-    ----------
-    condition : str
-    n_features : int
-    number : int
-        Of this part; the seed of its data.
-    n_sets : int
-    """
+class DataPart:
+    """Some of the data sets of one panel of the figure."""
 
     condition: str
     n_features: int
-    number: int
+    number: int  # of this part; the seed of its data
     n_sets: int
+
+
+def parts(condition: str, n_features: int, n_sets: int) -> list[DataPart]:
+    """The parts of a panel."""
+    return [
+        DataPart(condition, n_features, number, min(PER_PART, n_sets - start))
+        for number, start in enumerate(range(0, n_sets, PER_PART))
+    ]
 
 
 class DataSets(NamedTuple):
@@ -80,7 +81,7 @@ class Sums(NamedTuple):
     gap_squared: Array
 
 
-def draw_sets(part: Part) -> DataSets:
+def draw_sets(part: DataPart) -> DataSets:
     """The data sets of a part, the same ones whenever it is asked for."""
     seed = [part.n_features, CONDITIONS.index(part.condition), part.number]
     rng = np.random.default_rng(seed)
@@ -98,7 +99,7 @@ def draw_sets(part: Part) -> DataSets:
     return DataSets(x[:, fit], y[:, fit], x[:, test], y[:, test])
 
 
-def run_part(part: Part) -> Sums:
+def run_part(part: DataPart) -> Sums:
     """Fit all methods and strengths to the data sets of a part."""
     errors = squared_errors(draw_sets(part))
     gaps = errors - errors[0, TRUE_PRIOR]
@@ -119,3 +120,49 @@ def squared_errors(data: DataSets) -> Array:
     undropped = dropout / (1.0 - rates)[:, None, None]
     predicted = np.stack([ridge, dropout, undropped])
     return np.square(predicted - data.y_test).mean(-1)
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """Mean test error of one method with one amount of regularisation."""
+
+    condition: str
+    n_features: int
+    n_sets: int
+    method: str
+    strength: float  # lambda0 of ridge; n f / (1 - f) of dropout
+    drop_rate: float
+    prior_precision: float
+    error: float  # squared test error, mean over data sets
+    error_se: float
+    gap: float  # difference to ridge with the true prior on the same data sets
+    gap_se: float
+
+
+def summarise(parts: Sequence[DataPart], sums: Sequence[Sums]) -> list[ModelRecord]:
+    """The records of one panel from the sums of all its parts."""
+    n_sets = sum(part.n_sets for part in parts)
+    total = Sums(*(np.sum(arrays, axis=0) for arrays in zip(*sums, strict=True)))
+    error = total.error / n_sets, _error_of(total.error, total.error_squared, n_sets)
+    gap = total.gap / n_sets, _error_of(total.gap, total.gap_squared, n_sets)
+    rates = drop_rates(STRENGTHS)
+    return [
+        ModelRecord(
+            parts[0].condition,
+            parts[0].n_features,
+            n_sets,
+            name,
+            float(strength),
+            float(rates[k]) if method else 0.0,
+            DROPOUT_PRIOR if method else float(strength),
+            *(float(array[method, k]) for array in (*error, *gap)),
+        )
+        for method, name in enumerate(METHODS)
+        for k, strength in enumerate(STRENGTHS)
+    ]
+
+
+def _error_of(sums: Array, squares: Array, count: int) -> Array:
+    """Standard error of a mean."""
+    variance = np.maximum(squares - sums**2 / count, 0.0) / (count - 1)
+    return np.asarray(np.sqrt(variance / count))

@@ -7,31 +7,22 @@ import torch
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
-from caveat.papers.lenet import standard_log_probs
-from caveat.papers.lenet.images import as_input
+from caveat.papers.lenet import as_input, standard_log_probs
+from caveat.papers.lenet.predictions import BATCH
 from caveat.predictive import CategoricalPredictive
 from caveat.sampling import MCDropout
 
 BY_DRAWS = ("entropy", "mutual information", "variation ratio")
 BY_SOFTMAX = ("softmax: 1 - largest", "softmax: entropy")
 SCORES = (*BY_DRAWS, *BY_SOFTMAX)
-_BATCH = 1_000
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a network says about some images.
+    """What a network says about some images."""
 
-    Attributes
-    ----------
-    predictive : CategoricalPredictive
-        By MC dropout.
-    softmax : Tensor, shape (images, 10)
-        Log probabilities of the pass with averaged weights.
-    """
-
-    predictive: CategoricalPredictive
-    softmax: Tensor
+    predictive: CategoricalPredictive  # by MC dropout
+    softmax: Tensor  # log probabilities (images, 10) of the pass with averaged weights
 
     @classmethod
     def of(
@@ -39,7 +30,7 @@ class Answers:
     ) -> "Answers":
         """Ask the network about images of bytes, (images, 28, 28)."""
         predictive = MCDropout(net, seed=0).classify(
-            as_input(image), n_draws=n_draws, keep_draws=keep, batch_size=_BATCH
+            as_input(image), n_draws=n_draws, keep_draws=keep, batch_size=BATCH
         )
         return cls(predictive, standard_log_probs(net, image))
 

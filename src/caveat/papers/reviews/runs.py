@@ -21,9 +21,10 @@ from caveat.data.reviews import CATEGORIES, Reviews
 from caveat.maxent.linear import Features, make_intercept
 from caveat.maxent.linear.krylov import solve_shifted
 from caveat.maxent.linear.paths import ratio_path
-from caveat.maxent.linear.rows import Rows
+from caveat.maxent.linear.rows import ShiftedRows
 
 Array = NDArray[np.float64]
+Split = tuple[str, str, int]  # version, category, number
 
 VERSIONS = ("full", "top5000")
 METHODS = {"plain": 0.0, "dropout_10": 0.1, "dropout_50": 0.5, "dropout_90": 0.9}
@@ -33,70 +34,41 @@ _TOLERANCE = 1e-4  # relative residual; signs of predictions need no more
 
 
 @dataclass(frozen=True)
-class Record:
-    """Test errors of one split at one prior precision.
-
-    Attributes
-    ----------
-    version, category : str
-    repeat : int
-        Number of the random split.
-    prior_precision : float
-        lambda0.
-    plain, dropout_10, dropout_50, dropout_90 : float
-        Share of test reviews with the wrong sign, without dropout and with drop rates
-        of 0.1, 0.5 and 0.9.
-    n_train, n_test, n_features : int
-    seconds : float
-        CPU time of the split, shared out over its precisions.
-    """
+class ReviewRecord:
+    """Test errors of one split at one prior precision."""
 
     version: str
     category: str
-    repeat: int
-    prior_precision: float
-    plain: float
-    dropout_10: float
+    repeat: int  # number of the random split
+    prior_precision: float  # lambda0
+    plain: float  # share of test reviews with the wrong sign, without dropout
+    dropout_10: float  # and with a drop rate of 0.1
     dropout_50: float
     dropout_90: float
     n_train: int
     n_test: int
     n_features: int
-    seconds: float
+    seconds: float  # CPU time of the split, shared out over its precisions
 
     @property
-    def split(self) -> tuple[str, str, int]:
+    def split(self) -> Split:
         """What was split, and how."""
         return self.version, self.category, self.repeat
 
 
-@dataclass(frozen=True)
-class Job:
-    """A split to run with given prior precisions."""
-
-    version: str
-    category: str
-    repeat: int
-    precisions: tuple[float, ...]
-
-    @property
-    def split(self) -> tuple[str, str, int]:
-        """What is split, and how."""
-        return self.version, self.category, self.repeat
-
-
-def run_job(job: Job) -> list[Record]:
+def run_split(split: Split, precisions: Sequence[float]) -> list[ReviewRecord]:
     """Fit and test all settings on one split."""
+    version, category, repeat = split
     start = time.process_time()
-    reviews = all_reviews(job.version, job.category)
-    seed = [CATEGORIES.index(job.category), job.repeat]
+    reviews = all_reviews(version, category)
+    seed = [CATEGORIES.index(category), repeat]
     order = np.random.default_rng(seed).permutation(len(reviews.y))
     train, test = np.split(order, [round(TRAIN_SHARE * len(order))])
-    errors = split_errors(_taken(reviews, train), _taken(reviews, test), job.precisions)
-    seconds = (time.process_time() - start) / len(job.precisions)
+    errors = split_errors(_taken(reviews, train), _taken(reviews, test), precisions)
+    seconds = (time.process_time() - start) / len(precisions)
     return [
-        Record(
-            *job.split,
+        ReviewRecord(
+            *split,
             precision,
             n_train=len(train),
             n_test=len(test),
@@ -104,25 +76,12 @@ def run_job(job: Job) -> list[Record]:
             seconds=seconds,
             **dict(zip(METHODS, row, strict=True)),
         )
-        for precision, row in zip(job.precisions, errors.tolist(), strict=True)
+        for precision, row in zip(precisions, errors.tolist(), strict=True)
     ]
 
 
 def split_errors(train: Reviews, test: Reviews, precisions: Sequence[float]) -> Array:
-    """Share of wrong signs, shape (precisions, methods).
-
-    Parameters
-    ----------
-    train, test : Reviews
-        Counts as float64, labels +1 and -1.
-    precisions : sequence of float
-        Values of lambda0, above 0.
-
-    Returns
-    -------
-    array
-        Columns as in METHODS.
-    """
+    """Share of wrong signs, shape (precisions, methods); labels are +1 and -1."""
     present = np.flatnonzero(train.X.getnnz(0))  # other columns have the weight 0
     features, y = Features(train.X[:, present]), train.y.astype(np.float64)
     new = test.X[:, present]
@@ -140,7 +99,7 @@ def split_errors(train: Reviews, test: Reviews, precisions: Sequence[float]) -> 
 
 def _plain(features: Features, y: Array, precisions: Array) -> Array:
     """mu without dropout, a column per precision."""
-    rows = Rows(features.matrix)
+    rows = ShiftedRows(features.matrix)
     residuals = solve_shifted(rows, y, 1.0 / precisions, tol=_TOLERANCE)
     return rows.transposed_times(residuals) / precisions
 

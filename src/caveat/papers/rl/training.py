@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caveat.papers.rl.records import TICKS_PER_BATCH, Reward
 from caveat.rl import DQNFleet, QSettings
 from caveat.rl.eyes.worlds import N_ACTIONS, N_EYES, Worlds
 
+TICKS_PER_BATCH = 200  # the plotting interval of the demo that the paper used
 POLICIES: dict[str, Callable[..., QSettings]] = {
     "thompson": QSettings.thompson,
     "epsilon_greedy": QSettings.epsilon_greedy,
@@ -25,62 +25,57 @@ _OTHER_WORLDS = 1_000  # seeds of the worlds in which trained agents are judged
 
 
 @dataclass(frozen=True)
-class Job:
-    """A policy and how long it is trained.
+class AgentPlan:
+    """How much is run."""
 
-    Attributes
-    ----------
-    policy : str
-        One of ``POLICIES``.
-    n_seeds, n_batches, n_exploiting : int
-        Agents; batches of training, and after it of exploiting only.
-    random_steps, learning_starts : int
-        As in ``QSettings``.
-    checkpoint : Path
-        Written now and then; if it is there, the run goes on from it.
-    """
-
-    policy: str
-    n_seeds: int
-    n_batches: int
-    n_exploiting: int
-    random_steps: int
+    n_seeds: int  # agents of each policy
+    n_batches: Mapping[str, int]  # of each policy, in the order in which they start
+    n_exploiting: int  # batches after training
+    n_frames: int  # pictures of the film
+    random_steps: int  # this and the next as in ``QSettings``
     learning_starts: int
-    checkpoint: Path
 
     @property
-    def settings(self) -> QSettings:
-        """Settings of the paper but for the first steps."""
-        return POLICIES[self.policy](
+    def burn_in(self) -> int:
+        """Batches of random moves."""
+        return self.random_steps // TICKS_PER_BATCH
+
+    def settings(self, policy: str) -> QSettings:
+        """Those of the paper but for the first steps."""
+        return POLICIES[policy](
             random_steps=self.random_steps, learning_starts=self.learning_starts
         )
 
 
 @dataclass(frozen=True)
-class Trained:
+class Reward:
+    """Mean reward of one agent in one batch of 200 ticks."""
+
+    policy: str  # which one, and whether it has ceased to explore
+    seed: int
+    batch: int  # from 1
+    reward: float
+
+
+@dataclass(frozen=True)
+class TrainedAgents:
     """What comes out: rewards, and the network of the first agent."""
 
     rewards: list[Reward]
-    networks: dict[str, NDArray[Any]]
+    network: dict[str, NDArray[Any]]
 
 
 class Run:
-    """A job under way.
+    """A policy in training; it goes on from its checkpoint if there is one."""
 
-    Parameters
-    ----------
-    job : Job
-        What to do.
-    """
-
-    def __init__(self, job: Job) -> None:
-        seeds = range(job.n_seeds)
-        self.job = job
+    def __init__(self, policy: str, plan: AgentPlan, checkpoint: Path) -> None:
+        seeds, settings = range(plan.n_seeds), plan.settings(policy)
+        self.checkpoint = checkpoint
         self.worlds = Worlds([np.random.default_rng(seed) for seed in seeds])
-        self.fleet = DQNFleet(3 * N_EYES, N_ACTIONS, settings=job.settings, seeds=seeds)
-        self.rewards: NDArray[np.float64] = np.empty((0, job.n_seeds))
-        if job.checkpoint.exists():
-            with np.load(job.checkpoint) as state:
+        self.fleet = DQNFleet(3 * N_EYES, N_ACTIONS, settings=settings, seeds=seeds)
+        self.rewards: NDArray[np.float64] = np.empty((0, plan.n_seeds))
+        if checkpoint.exists():
+            with np.load(checkpoint) as state:
                 self.load_state(dict(state))
 
     def advance(self) -> None:
@@ -99,10 +94,10 @@ class Run:
 
     def store(self) -> None:
         """Write a checkpoint, complete at any time."""
-        self.job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.job.checkpoint.with_suffix(".part.npz")
+        self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.checkpoint.with_suffix(".part.npz")
         np.savez(draft, **self.state())  # type: ignore[arg-type]
-        draft.replace(self.job.checkpoint)
+        draft.replace(self.checkpoint)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that changes."""
@@ -116,43 +111,31 @@ class Run:
         self.fleet.load_state(_part(state, "fleet_"))
         self.rewards = state["rewards"]
 
-    def exploited(self) -> NDArray[np.float64]:
+    def exploited(self, n_batches: int) -> NDArray[np.float64]:
         """Rewards (batches, agents) in new worlds, without exploring or learning."""
         seeds = range(_OTHER_WORLDS, _OTHER_WORLDS + len(self.fleet))
         worlds = Worlds([np.random.default_rng(seed) for seed in seeds])
-        shape = self.job.n_exploiting, TICKS_PER_BATCH, len(self.fleet)
-        rewards = np.empty(shape)
-        for batch, tick in np.ndindex(shape[:2]):
+        rewards = np.empty((n_batches, TICKS_PER_BATCH, len(self.fleet)))
+        for batch, tick in np.ndindex(rewards.shape[:2]):
             x = worlds.readings.inputs()
             rewards[batch, tick] = worlds.step(self.fleet.exploit_average(x))
-        found: NDArray[np.float64] = rewards.mean(1)
-        return found
+        return np.asarray(rewards.mean(1))
 
 
-def train(job: Job) -> Trained:
-    """Train the agents of a job, from its checkpoint if there is one.
-
-    Parameters
-    ----------
-    job : Job
-        What to do.
-
-    Returns
-    -------
-    Trained
-    """
-    run = Run(job)
-    while len(run.rewards) < job.n_batches:
+def train(policy: str, plan: AgentPlan, checkpoint: Path) -> TrainedAgents:
+    """Train the agents of a policy, from the checkpoint if there is one."""
+    run = Run(policy, plan, checkpoint)
+    while len(run.rewards) < plan.n_batches[policy]:
         run.advance()
         if len(run.rewards) % _PER_CHECKPOINT == 0:
             run.store()
     records = [
-        *_records(job.policy, run.rewards),
-        *_records(job.policy + EXPLOITING, run.exploited()),
+        *_records(policy, run.rewards),
+        *_records(policy + EXPLOITING, run.exploited(plan.n_exploiting)),
     ]
     state = run.fleet.state()
-    networks = {k: v[0] for k, v in state.items() if k.startswith("network_")}
-    return Trained(records, networks)
+    network = {k: v[0] for k, v in state.items() if k.startswith("network_")}
+    return TrainedAgents(records, network)
 
 
 def _records(policy: str, rewards: NDArray[np.float64]) -> Iterator[Reward]:

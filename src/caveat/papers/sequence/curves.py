@@ -5,41 +5,29 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from caveat.papers.sequence.runs import Record
+from caveat.papers.sequence.runs import ReaderRecord
 
 Array = NDArray[np.float64]
 
 
-class Curves:
-    """The records of one task, variant and rate, over all seeds.
+class LearningCurves:
+    """The records of one task, variant and rate, over all seeds."""
 
-    Parameters
-    ----------
-    records : sequence of Record
-        Of these alone.
-    """
-
-    def __init__(self, records: Sequence[Record]) -> None:
+    def __init__(self, records: Sequence[ReaderRecord]) -> None:
         first = records[0]
         self.task, self.variant = first.task, first.variant
         self.drop_rate = first.drop_rate
-        self.seeds = sorted({r.seed for r in records})
-        self._table = {(r.part, r.seed, r.epoch): r for r in records}
-        self.epochs = sorted({r.epoch for r in records if r.part == "validation"})
+        self._records = sorted(records, key=lambda r: (r.seed, r.epoch))
+        self._n_seeds = len({r.seed for r in records})
 
     def validation(self, name: str) -> Array:
         """A column of the validation records, shape (seeds, epochs)."""
-        return np.array(
-            [
-                [getattr(self._table["validation", s, e], name) for e in self.epochs]
-                for s in self.seeds
-            ]
-        )
+        return self.test(name, "validation").reshape(self._n_seeds, -1)
 
     def test(self, name: str, part: str = "test") -> Array:
         """A column of the test records, shape (seeds,)."""
-        found = {s: r for (own, s, _), r in self._table.items() if own == part}
-        return np.array([getattr(found[s], name) for s in self.seeds], np.float64)
+        own = [getattr(r, name) for r in self._records if r.part == part]
+        return np.array(own, np.float64)
 
     @property
     def best(self) -> Array:
@@ -56,20 +44,29 @@ class Curves:
         """How far each seed's validation log-likelihood fell from there to the end."""
         return np.asarray(self.best - self.validation("log_likelihood")[:, -1])
 
-    @property
-    def error_gained(self) -> Array:
-        """How far each seed's validation error rose from its least to the end."""
-        errors = self.validation("error")
-        return np.asarray(errors[:, -1] - errors.min(1))
 
-
-def all_curves(records: Sequence[Record], task: str, variant: str) -> list[Curves]:
+def all_curves(
+    records: Sequence[ReaderRecord], task: str, variant: str
+) -> list[LearningCurves]:
     """Those of a variant, a rate after the other."""
     own = [r for r in records if (r.task, r.variant) == (task, variant)]
     rates = sorted({r.drop_rate for r in own})
-    return [Curves([r for r in own if r.drop_rate == rate]) for rate in rates]
+    return [LearningCurves([r for r in own if r.drop_rate == rate]) for rate in rates]
 
 
-def chosen(records: Sequence[Record], task: str, variant: str) -> Curves:
+def chosen(records: Sequence[ReaderRecord], task: str, variant: str) -> LearningCurves:
     """Those at the rate with the best validation log-likelihood at any epoch."""
     return max(all_curves(records, task, variant), key=lambda c: float(c.best.mean()))
+
+
+def gained(
+    ours: LearningCurves, other: LearningCurves, part: str
+) -> tuple[Array, Array]:
+    """By how much our log-likelihood is higher and our error lower, for each seed."""
+    likelihood = ours.test("log_likelihood", part) - other.test("log_likelihood", part)
+    return likelihood, other.test("error", part) - ours.test("error", part)
+
+
+def clear(gains: Array, margin: float) -> bool:
+    """Whether the gain of every seed exceeds a margin."""
+    return bool(np.all(gains > margin))

@@ -61,23 +61,11 @@ class Reader(nn.Module):
 
 
 def make_reader(variant: str, drop_rate: float, size: tuple[int, int]) -> Reader:
-    """A network with fresh weights, the same for all variants.
+    """A network in training mode, its first weights the same for all variants.
 
-    Parameters
-    ----------
-    variant : str
-        ``"none"``; ``"ordinary"``: a new mask at each step, on the vectors of words,
-        and one on the last state; ``"sequence"``: the same masks at all steps, on
-        words, vectors and the state that is fed back, and one on the last state.
-    drop_rate : float
-        Of all masks.
-    size : (int, int)
-        Numbers of words and of outputs.
-
-    Returns
-    -------
-    Reader
-        In training mode. Its weights come from torch's generator.
+    Ordinary: a new mask at each step, on the vectors of words. Sequence: the same masks
+    at all steps, on words, vectors and the state that is fed back. Both have one on the
+    last state. Weights come from torch's generator; size is words and outputs.
     """
     reader = Reader(*size)
     if variant == "none":

@@ -1,12 +1,13 @@
 """Error and log-likelihood of draws: of ratings, and of sentiments."""
 
-from dataclasses import dataclass
+import copy
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from caveat.papers.sequence.networks import Reader
-from caveat.papers.sequence.texts import Part, Task
+from caveat.papers.sequence.texts import Texts, TextTask
 from caveat.predictive import CategoricalPredictive, GaussianPredictive
 from caveat.sampling.mcdropout import MCDropout
 from caveat.training.likelihood import best_scale, residuals
@@ -14,39 +15,27 @@ from caveat.training.likelihood import best_scale, residuals
 _PRECISIONS = (1.0, 1e4)  # of ratings, whose standard deviation is 0.18
 
 
-@dataclass(frozen=True)
-class Score:
-    """How well targets are predicted.
+class Score(NamedTuple):
+    """How well targets are predicted."""
 
-    Attributes
-    ----------
-    error : float
-        Root mean squared error of a rating, or share of wrong labels.
-    log_likelihood : float
-        Mean over the rows, in nats.
-    """
-
-    error: float
-    log_likelihood: float
+    error: float  # root mean squared error of a rating, or share of wrong labels
+    log_likelihood: float  # mean over the rows, in nats
 
 
 @torch.no_grad()
-def point_draws(reader: Reader, part: Part) -> Tensor:
+def point_draws(reader: Reader, part: Texts) -> Tensor:
     """Outputs without masks, as a single draw (1, rows, outputs)."""
-    mode = reader.training
-    reader.eval()
-    outputs = torch.cat([reader(words) for words in part.words])
-    reader.train(mode)
-    return outputs.unsqueeze(0)
+    still = copy.deepcopy(reader).eval()
+    return torch.cat([still(words) for words in part.words]).unsqueeze(0)
 
 
-def mc_draws(mc: MCDropout, part: Part, n_draws: int) -> Tensor:
+def mc_draws(mc: MCDropout, part: Texts, n_draws: int) -> Tensor:
     """Outputs under masks, (draws, rows, outputs); one draw is one function."""
     groups = [mc.draws(words, n_draws=n_draws, progress=False) for words in part.words]
     return torch.cat(groups, 1)
 
 
-def best_precision(task: Task, draws: Tensor) -> float:
+def best_precision(task: TextTask, draws: Tensor) -> float:
     """Of the noise in ratings, where validation rows are most likely (ledger E3)."""
     if task.n_outputs > 1:
         return 1.0
@@ -55,24 +44,10 @@ def best_precision(task: Task, draws: Tensor) -> float:
     return best_scale([errors], low=low, high=high).scale
 
 
-def score(task: Task, part: Part, draws: Tensor, precision: float) -> Score:
-    """Error and log-likelihood of draws.
+def score(task: TextTask, part: Texts, draws: Tensor, precision: float) -> Score:
+    """Of the mean of draws, or of the mean of their probabilities.
 
-    Parameters
-    ----------
-    task : Task
-        To which the part belongs.
-    part : Part
-        With the targets.
-    draws : Tensor, shape (draws, rows, outputs)
-        Of the network.
-    precision : float
-        Of ratings.
-
-    Returns
-    -------
-    Score
-        Of the mean of draws, or of the mean of their probabilities.
+    Draws have shape (draws, rows, outputs); the precision is that of ratings.
     """
     targets = _targets(task, part)
     if task.n_outputs > 1:
@@ -84,10 +59,10 @@ def score(task: Task, part: Part, draws: Tensor, precision: float) -> Score:
     return Score(float(error), float(ratings.log_prob(targets).mean()))
 
 
-def _ratings(task: Task, draws: Tensor) -> Tensor:
+def _ratings(task: TextTask, draws: Tensor) -> Tensor:
     return draws.double() * task.scale + task.shift
 
 
-def _targets(task: Task, part: Part) -> Tensor:
+def _targets(task: TextTask, part: Texts) -> Tensor:
     targets = torch.cat(part.targets)
     return targets if task.n_outputs > 1 else _ratings(task, targets)

@@ -25,19 +25,11 @@ _TEST_SHARE = _VALIDATION_SHARE = 0.2  # of all reviews, and of the rest
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Texts of one length or several, and what is to be predicted.
+class Texts:
+    """Texts of one length or several, and what is to be predicted."""
 
-    Attributes
-    ----------
-    words : tuple of Tensor
-        Numbers of words, shape (rows, length) for each length.
-    targets : tuple of Tensor
-        Beside them: standardised ratings (rows, 1), or labels (rows,).
-    """
-
-    words: tuple[Tensor, ...]
-    targets: tuple[Tensor, ...]
+    words: tuple[Tensor, ...]  # numbers of words, shape (rows, length) for each length
+    targets: tuple[Tensor, ...]  # standardised ratings (rows, 1), or labels (rows,)
 
     def __len__(self) -> int:
         return sum(len(group) for group in self.words)
@@ -57,45 +49,24 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """What to learn, to choose settings by, and to be tested on.
+class TextTask:
+    """What to learn, to choose settings by, and to be tested on."""
 
-    Attributes
-    ----------
-    train, validation, test : Part
-    n_outputs : int
-        1 for a rating, 2 for the logits of a sentiment.
-    scale, shift : float
-        A rating is scale times the standardised one plus shift.
-    """
-
-    train: Part
-    validation: Part
-    test: Part
-    n_outputs: int
-    scale: float = 1.0
+    train: Texts
+    validation: Texts
+    test: Texts
+    n_outputs: int  # 1 for a rating, 2 for the logits of a sentiment
+    scale: float = 1.0  # a rating is scale times the standardised one plus shift
     shift: float = 0.0
 
 
 @lru_cache(maxsize=2)
-def load_task(name: str, most_rows: int | None = None) -> Task:
-    """One of the two tasks.
-
-    Parameters
-    ----------
-    name : str
-        ``"ratings"`` or ``"sentiment"``.
-    most_rows : int, optional
-        Keep only so many rows of each part, the first.
-
-    Returns
-    -------
-    Task
-    """
+def load_task(name: str, most_rows: int | None = None) -> TextTask:
+    """One of the two tasks, of each part only the first so many rows."""
     return {"ratings": _ratings, "sentiment": _sentiment}[name](most_rows)
 
 
-def _ratings(most_rows: int | None) -> Task:
+def _ratings(most_rows: int | None) -> TextTask:
     """The last words of each review, where its author sums up."""
     data = load_movie_ratings()
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(data))
@@ -113,10 +84,10 @@ def _ratings(most_rows: int | None) -> Task:
         for rows in places
     )
     test, validation, train = parts
-    return Task(train, validation, test, 1, float(scale), float(shift))
+    return TextTask(train, validation, test, 1, float(scale), float(shift))
 
 
-def _sentiment(most_rows: int | None) -> Task:
+def _sentiment(most_rows: int | None) -> TextTask:
     data = load_sst2()
     parts = [
         (
@@ -127,7 +98,7 @@ def _sentiment(most_rows: int | None) -> Task:
     ]
     numbers = _vocabulary(parts[0][0])
     train, validation, test = (_part(*part, numbers) for part in parts)
-    return Task(train, validation, test, n_outputs=2)
+    return TextTask(train, validation, test, n_outputs=2)
 
 
 def _cut(text: str, task: str) -> list[str]:
@@ -143,7 +114,7 @@ def _vocabulary(texts: Sequence[Sequence[str]]) -> dict[str, int]:
 
 def _part(
     texts: Sequence[Sequence[str]], targets: Tensor, numbers: dict[str, int]
-) -> Part:
+) -> Texts:
     lengths = torch.tensor([-len(text) // _STEP * -_STEP for text in texts])
     words, own = [], []
     for length in lengths.unique().tolist():
@@ -152,7 +123,7 @@ def _part(
             torch.tensor([_numbered(texts[k], numbers, length) for k in rows.tolist()])
         )
         own.append(targets[rows])
-    return Part(tuple(words), tuple(own))
+    return Texts(tuple(words), tuple(own))
 
 
 def _numbered(text: Sequence[str], numbers: dict[str, int], length: int) -> list[int]:

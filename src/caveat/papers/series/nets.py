@@ -20,11 +20,13 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from caveat.training.members import Architecture, Member, Recipe, network
+from caveat.training import NetworkSpec
+from caveat.training.members import Architecture
+from caveat.training.networks import network, of_one
 from caveat.training.objectives import SquaredError
 from caveat.training.schedules import inverse_decay
 from caveat.training.stack import Layers, Stack, Workspace, layers
-from caveat.training.streams import BernoulliNoise, generator
+from caveat.training.streams import DropFactors, generator
 
 Array = NDArray[np.float64]
 
@@ -37,31 +39,14 @@ _WEIGHTS, _NOISE = range(2)
 
 @dataclass(frozen=True)
 class Net:
-    """A net and its training.
+    """A net and its training."""
 
-    Attributes
-    ----------
-    name : str
-        Also of its file.
-    activation : str
-        ``"relu"`` or ``"tanh"``.
-    n_hidden : int
-        Hidden layers; the paper's count of layers is one more.
-    drop_rate : float
-        Of the units of every hidden layer.
-    rate, gamma, power : float
-        The learning rate is rate (1 + gamma step)^-power.
-    weight_decay : float
-        Times the weights, and the biases, it is added to the gradient.
-    batch_size, n_steps, width : int
-    """
-
-    name: str
+    name: str  # also of its file
     activation: str
-    n_hidden: int
-    drop_rate: float
-    rate: float
-    weight_decay: float
+    n_hidden: int  # hidden layers; the paper's count of layers is one more
+    drop_rate: float  # of the units of every hidden layer
+    rate: float  # the learning rate is rate (1 + gamma step)^-power
+    weight_decay: float  # times weights and biases it is added to the gradient
     batch_size: int
     n_steps: int
     gamma: float = 1e-4
@@ -69,25 +54,23 @@ class Net:
     width: int = 1024
 
     @property
-    def architecture(self) -> Architecture:
-        """One input, one output."""
-        return Architecture(1, (self.width,) * self.n_hidden, 1, self.activation)
+    def spec(self) -> NetworkSpec:
+        """The same in the words of a fleet, whose layers it is made of."""
+        hidden = (self.width,) * self.n_hidden
+        return NetworkSpec(hidden, activation=self.activation, drop_rate=self.drop_rate)
 
     @property
-    def member(self) -> Member:
-        """The same in the words of a fleet, whose layers it is made of."""
-        rates = (0.0, *[self.drop_rate] * self.n_hidden)
-        return Member(self.name, rates, (0.0,) * len(rates))
+    def architecture(self) -> Architecture:
+        """One input, one output."""
+        return Architecture.of(self.spec, 1, 1)
 
     def module(self, parameters: Tensor) -> nn.Sequential:
         """The net as an ordinary module, in evaluation mode."""
-        own = layers(parameters, self.architecture)
-        pairs = [(weight[0], bias[0, 0]) for weight, bias in own]
-        return network(Recipe(self.architecture), self.member, pairs)
+        return network(self.spec, of_one(parameters, self.architecture))
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class NetState:
     """Where a training is: all parameters as one row, their velocity, steps done."""
 
     parameters: Tensor
@@ -95,7 +78,7 @@ class State:
     step: int = 0
 
     @classmethod
-    def first(cls, net: Net) -> "State":
+    def first(cls, net: Net) -> "NetState":
         """Weights uniform in ±sqrt(3/fan-in) (Caffe's ``xavier``), the rest zero."""
         rng = generator(0, _WEIGHTS)
         parameters = torch.zeros(1, net.architecture.n_parameters)
@@ -118,15 +101,10 @@ def train(net: Net, x: Array, y: Array, path: Path) -> nn.Sequential:
     path : Path
         Of a safetensors file with weights and velocity, rewritten every 500 steps.
         What it holds of the same training, on the same rows, is not done again.
-
-    Returns
-    -------
-    nn.Sequential
-        In evaluation mode.
     """
     rows = torch.from_numpy(np.stack([x, y], 1).astype(np.float32))
     identity = _identity(net, rows)
-    state = _load(path, identity, net.n_steps) or State.first(net)
+    state = _load(path, identity, net.n_steps) or NetState.first(net)
     for reached in advance(net, state, rows):
         _save(path, identity, reached)
         state = reached
@@ -134,24 +112,10 @@ def train(net: Net, x: Array, y: Array, path: Path) -> nn.Sequential:
 
 
 @torch.no_grad()
-def advance(net: Net, state: State, rows: Tensor) -> Iterator[State]:
-    """Train, in place; yields every 500 steps and at the end.
-
-    Parameters
-    ----------
-    net : Net
-        With its number of steps.
-    state : State
-        Where to begin.
-    rows : Tensor, shape (rows, 2)
-        x and y.
-
-    Yields
-    ------
-    State
-    """
+def advance(net: Net, state: NetState, rows: Tensor) -> Iterator[NetState]:
+    """Train on rows (x, y), in place; yields every 500 steps and at the end."""
     architecture = net.architecture
-    noise = BernoulliNoise([net.member], architecture.fan_ins)
+    noise = DropFactors([net.spec.drop_rates], architecture.fan_ins)
     stack = Stack(architecture, SquaredError())
     work = Workspace(architecture, 1, net.batch_size)
     share = torch.full((1, net.batch_size, 1), 1.0 / net.batch_size)
@@ -172,7 +136,7 @@ def advance(net: Net, state: State, rows: Tensor) -> Iterator[State]:
         _add_to_biases(velocity, into, (BIAS_RATE - 1.0) * rate)
         state.parameters.sub_(state.velocity)
         if (step + 1) % _SAVED_EVERY == 0 or step + 1 == net.n_steps:
-            yield State(state.parameters, state.velocity, step + 1)
+            yield NetState(state.parameters, state.velocity, step + 1)
 
 
 def _add_to_biases(velocity: Layers, gradient: Layers, rate: float) -> None:
@@ -186,7 +150,7 @@ def _identity(net: Net, rows: Tensor) -> str:
     return json.dumps(asdict(net) | {"n_steps": None, "rows": data})
 
 
-def _load(path: Path, identity: str, n_steps: int) -> State | None:
+def _load(path: Path, identity: str, n_steps: int) -> NetState | None:
     """The state in a file, if it is of this training and not beyond its end."""
     if not path.exists():
         return None
@@ -196,10 +160,10 @@ def _load(path: Path, identity: str, n_steps: int) -> State | None:
     if told.get("training") != identity or step > n_steps:
         return None
     tensors = load_file(path)
-    return State(tensors["parameters"], tensors["velocity"], step)
+    return NetState(tensors["parameters"], tensors["velocity"], step)
 
 
-def _save(path: Path, identity: str, state: State) -> None:
+def _save(path: Path, identity: str, state: NetState) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".part")
     save_file(

@@ -1,13 +1,16 @@
-"""A panel of a series: what was observed, the mean and shades of half a deviation."""
+"""Panels of a series: what was observed, the mean and shades of half a deviation."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from caveat.papers.series.points import Array, Curve
-from caveat.papers.style import name_axes, shades
+from caveat.papers.style import name_axes, panels, shades
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,24 +23,28 @@ class Observed:
     y_unseen: Array
 
 
-def draw_curve(
-    axes: Axes, curve: Curve, observed: Observed, *, title: str, n_sd: float = 2.0
-) -> None:
-    """Draw a model and the observations.
+def draw_panels(
+    content: Sequence[tuple[str, Curve]],
+    observed: Observed,
+    *,
+    height: float,
+    limits: tuple[float, float],
+    wide: Mapping[str, float] | None = None,
+) -> tuple[Figure, NDArray[np.object_]]:
+    """A panel per model, two in a row; ``content`` has titles and curves.
 
-    Parameters
-    ----------
-    axes : Axes
-        Empty.
-    curve : Curve
-        Mean and sd; an sd of NaN is no shade.
-    observed : Observed
-        The series.
-    title : str
-        Of the panel.
-    n_sd : float
-        Deviations from the mean to the edge of the outermost of four shades.
+    Shades reach to 2 sds, or as far as ``wide`` says for a title.
     """
+    rows = len(content) // 2
+    figure, grid = panels(rows, 2, height=height, sharex=True, sharey=True)
+    for axes, (title, curve) in zip(grid.ravel().tolist(), content, strict=True):
+        _draw(axes, curve, observed, (wide or {}).get(title, 2.0))
+        name_axes(axes, title)
+    grid[0, 0].set_ylim(*limits)
+    return figure, grid
+
+
+def _draw(axes: Axes, curve: Curve, observed: Observed, n_sd: float) -> None:
     x, mean, sd = (curve.column(name) for name in ("x", "mean", "sd"))
     seen = _with_breaks(observed.x, observed.y)
     unseen = _with_breaks(observed.x_unseen, observed.y_unseen)
@@ -47,7 +54,6 @@ def draw_curve(
     if not np.isnan(sd).all():
         shades(axes, x, mean, sd * n_sd / 2.0)
     axes.plot(x, mean, color="black", linewidth=1.0, label="predicted")
-    name_axes(axes, title)
 
 
 def _with_breaks(x: Array, y: Array) -> tuple[Array, Array]:

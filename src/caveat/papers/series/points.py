@@ -1,6 +1,6 @@
 """The numbers behind the figures of a series: what each model says at each place."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,59 +9,35 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 STANDARD, MC, PROCESS = "standard dropout", "MC dropout", "GP"
-
-
-@dataclass(frozen=True)
-class Point:
-    """A prediction of one model at one place.
-
-    Attributes
-    ----------
-    model : str
-        Name of the net or the covariance function.
-    method : str
-        ``"standard dropout"``, ``"MC dropout"`` or ``"GP"``.
-    n_steps, n_draws : int
-        Of training, and of MC dropout; 0 where there are none.
-    part : str
-        Where the place is, such as ``"train"``.
-    x, y : float
-        Place and observation, NaN if there is none; standardised as in the paper.
-    mean, sd : float
-        Of the function without noise; the sd is NaN if the method gives none.
-    noise_sd : float
-        Of an observation around the function, as estimated on the training data.
-    """
-
-    model: str
-    method: str
-    n_steps: int
-    n_draws: int
-    part: str
-    x: float
-    y: float
-    mean: float
-    sd: float
-    noise_sd: float
-
-    @property
-    def curve(self) -> "Key":
-        """The curve that it lies on."""
-        return self.model, self.method, self.n_steps, self.n_draws
-
+FEW_DRAWS = 10  # fig. 3 of paper 001
 
 Key = tuple[str, str, int, int]  # model, method, steps, draws
 
 
+@dataclass(frozen=True)
+class Point:
+    """A prediction of one model at one place; standardised as in the paper."""
+
+    model: str  # name of the net or the covariance function
+    method: str
+    n_steps: int  # of training, and draws of MC dropout; 0 where there are none
+    n_draws: int
+    part: str  # where the place is, such as "train"
+    x: float
+    y: float  # what was observed, NaN if nothing was
+    mean: float  # of the function without noise
+    sd: float  # NaN if the method gives none
+    noise_sd: float  # around the function, as estimated on the training data
+
+    @property
+    def curve(self) -> Key:
+        """The curve that it lies on."""
+        return self.model, self.method, self.n_steps, self.n_draws
+
+
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where models are asked, and what was observed there.
-
-    Attributes
-    ----------
-    part : tuple of str
-    x, y : array, shape (places,)
-    """
+    """Where models are asked, and what was observed there; shape (places,) each."""
 
     part: tuple[str, ...]
     x: Array
@@ -94,26 +70,6 @@ class Curve:
 
     points: tuple[Point, ...]
 
-    @classmethod
-    def of(
-        cls,
-        points: Iterable[Point],
-        model: str,
-        method: str,
-        *,
-        n_draws: int = 0,
-        untrained: bool = False,
-    ) -> "Curve":
-        """The curve of a model; ``untrained`` asks for the net before its training."""
-        return cls(
-            tuple(
-                p
-                for p in points
-                if (p.model, p.method, p.n_draws) == (model, method, n_draws)
-                and (method == PROCESS or (p.n_steps == 0) == untrained)
-            )
-        )
-
     def part(self, *names: str) -> "Curve":
         """The points of some parts."""
         return Curve(tuple(p for p in self.points if p.part in names))
@@ -142,19 +98,58 @@ class Curve:
         return float(np.sqrt(np.square(self.column("mean") - self.column("y")).mean()))
 
     def coverage(self, *, noise: bool) -> float:
-        """Share of the observations within two standard deviations.
-
-        Parameters
-        ----------
-        noise : bool
-            Whether the deviation is that of an observation, or of the function only.
-
-        Returns
-        -------
-        float
-        """
+        """Share of observations within two sds, of the function or with its noise."""
         variance = self.column("sd") ** 2
         if noise:
             variance = variance + self.column("noise_sd") ** 2
         gap = np.abs(self.column("mean") - self.column("y"))
         return float((gap <= 2.0 * np.sqrt(variance)).mean())
+
+
+class Curves:
+    """The curves of all models by name.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Of all models.
+    n_draws : int
+        The larger number of MC dropout's draws.
+    """
+
+    def __init__(self, points: Sequence[Point], n_draws: int) -> None:
+        self._points, self.n_draws = points, n_draws
+
+    def mc(self, model: str, n_draws: int | None = None) -> Curve:
+        """MC dropout after training, with many draws or so many."""
+        return self._curve(model, MC, n_draws or self.n_draws)
+
+    def untrained(self, model: str) -> Curve:
+        """MC dropout before training, which has fewer draws."""
+        return self._curve(model, MC, self.n_draws // 10, trained=False)
+
+    def standard(self, model: str) -> Curve:
+        """Standard dropout after training."""
+        return self._curve(model, STANDARD, 0)
+
+    def process(self, name: str) -> Curve:
+        """A Gaussian process."""
+        return self._curve(name, PROCESS, 0, trained=False)
+
+    def named(self, nets: Sequence[str], kernels: Sequence[str]) -> dict[str, Curve]:
+        """All that have an sd, as pages name them; few draws of the first net only."""
+        found = {f"{net}, T = {self.n_draws}": self.mc(net) for net in nets}
+        found[f"{nets[0]}, T = {FEW_DRAWS}"] = self.mc(nets[0], FEW_DRAWS)
+        return found | {f"GP, {name}": self.process(name) for name in kernels}
+
+    def _curve(
+        self, model: str, method: str, n_draws: int, *, trained: bool = True
+    ) -> Curve:
+        wanted = (model, method, n_draws, trained)
+        return Curve(
+            tuple(
+                p
+                for p in self._points
+                if (p.model, p.method, p.n_draws, p.n_steps > 0) == wanted
+            )
+        )

@@ -13,7 +13,7 @@ from caveat.data import (
     load_uci_per_split,
     load_uci_published,
 )
-from caveat.papers.table1.records import Record
+from caveat.papers.table1.jobs import Record
 
 METRICS = {"rmse": "RMSE", "ll": "log-likelihood"}
 OPPONENTS = {
@@ -42,7 +42,7 @@ PAIRED_WITH = {
 }
 
 
-class Value(NamedTuple):
+class SplitMean(NamedTuple):
     """A mean over splits and its standard error."""
 
     mean: float
@@ -51,30 +51,16 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One variant on one data set.
-
-    Attributes
-    ----------
-    variant, dataset : str
-    n_splits : int
-    ours : dict of metric to Value
-    paired : dict of metric to Value
-        Ours minus the authors' own result on the same splits; empty if there is none.
-    published : dict of opponent to (metric to Value)
-    cap : float
-        The largest log-likelihood that the precisions of the 2018 grid allow.
-    seconds : float
-        Per split.
-    """
+    """One variant on one data set."""
 
     variant: str
     dataset: str
     n_splits: int
-    ours: dict[str, Value]
-    paired: dict[str, Value]
-    published: dict[str, dict[str, Value]]
-    cap: float
-    seconds: float
+    ours: dict[str, SplitMean]  # by metric
+    paired: dict[str, SplitMean]  # ours minus the authors' on the same splits, if any
+    published: dict[str, dict[str, SplitMean]]  # by opponent and metric
+    cap: float  # the largest log-likelihood that the 2018 grid's precisions allow
+    seconds: float  # per split
 
     @property
     def gains_by_precision(self) -> bool:
@@ -83,17 +69,7 @@ class Row:
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
-    """A row per variant and data set.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Of one protocol.
-
-    Returns
-    -------
-    list of Row
-    """
+    """A row per variant and data set, from records of one protocol."""
     groups = dict.fromkeys((r.variant, r.dataset) for r in records)
     return [
         _row([r for r in records if (r.variant, r.dataset) == group])
@@ -101,7 +77,7 @@ def rows(records: Sequence[Record]) -> list[Row]:
     ]
 
 
-def verdict(metric: str, ours: Value, theirs: Value) -> str:
+def verdict(metric: str, ours: SplitMean, theirs: SplitMean) -> str:
     """``"win"``, ``"tie"`` (within one combined standard error) or ``"lose"``."""
     gap = theirs.mean - ours.mean if metric == "rmse" else ours.mean - theirs.mean
     combined = math.hypot(ours.error, theirs.error)
@@ -110,7 +86,7 @@ def verdict(metric: str, ours: Value, theirs: Value) -> str:
     return "win" if gap > 0 else "lose"
 
 
-def paired_z(difference: Value) -> float:
+def paired_z(difference: SplitMean) -> float:
     """The paired difference in standard errors."""
     return difference.mean / difference.error if difference.error else 0.0
 
@@ -133,13 +109,13 @@ def _metric(record: Record, metric: str) -> float:
     return record.rmse if metric == "rmse" else record.log_likelihood
 
 
-def _value(values: Iterable[float]) -> Value:
+def _value(values: Iterable[float]) -> SplitMean:
     found = np.array(list(values))
     error = found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
-    return Value(float(found.mean()), float(error))
+    return SplitMean(float(found.mean()), float(error))
 
 
-def _paired(records: Sequence[Record]) -> dict[str, Value]:
+def _paired(records: Sequence[Record]) -> dict[str, SplitMean]:
     first = records[0]
     variant = PAIRED_WITH.get((first.protocol, first.variant))
     theirs = {
@@ -155,16 +131,16 @@ def _paired(records: Sequence[Record]) -> dict[str, Value]:
     }
 
 
-def _published(dataset: str) -> dict[str, dict[str, Value]]:
+def _published(dataset: str) -> dict[str, dict[str, SplitMean]]:
     """By the authors' own logs where there are some, else as printed."""
-    found: dict[str, dict[str, Value]] = {}
+    found: dict[str, dict[str, SplitMean]] = {}
     n_splits = len(load_uci(dataset).splits)
     for result in load_uci_published():
         for name, (source, method) in OPPONENTS.items():
             meant = result.dataset == dataset and result.method == method
             if meant and source in result.source:
                 error = _standard_error(result.spread, result.spread_type, n_splits)
-                value = Value(result.mean, math.hypot(error, ROUNDING))
+                value = SplitMean(result.mean, math.hypot(error, ROUNDING))
                 found.setdefault(name, {})[result.metric] = value
     for name, variant in LOGGED.items():
         logged = [

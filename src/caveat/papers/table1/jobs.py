@@ -1,37 +1,67 @@
 """What a job of Table 1 is given, and what a protocol decides for each split."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caveat.data import load_uci
-from caveat.training.ensembles import Candidate
-from caveat.training.search import Task
+from caveat.training import NetworkSpec, Task
+
+Key = tuple[str, str, str, int]  # protocol, variant, set, split
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was measured on the test rows of one split, in the units of y."""
+
+    protocol: str
+    variant: str
+    dataset: str
+    split: int
+    rmse: float
+    log_likelihood: float  # mean log density, nats
+    rmse_weight_averaging: float  # of one pass with the noise off
+    scale: float  # tau, or with a noise head the factor on the learned ones
+    drop_rate: float
+    input_drop_rate: float
+    hidden_layers: int
+    epochs: int
+    n_networks: int
+    n_draws: int  # per network
+    seconds: float  # search, training and scoring of this split on one core
+
+    @property
+    def key(self) -> Key:
+        """What tells records apart."""
+        return self.protocol, self.variant, self.dataset, self.split
+
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Job:
-    """Some splits of a data set under a protocol.
-
-    Parameters
-    ----------
-    protocol : str
-    variants : tuple of str
-        Rows of the table that come of the same networks.
-    dataset : str
-    splits : tuple of int
-    quick : bool
-        A twentieth of the epochs and few draws: a smoke test, not a result.
-    """
+    """Some splits of a data set under a protocol."""
 
     protocol: str
-    variants: tuple[str, ...]
+    variants: tuple[str, ...]  # rows of the table that come of the same networks
     dataset: str
     splits: tuple[int, ...]
-    quick: bool = False
+    quick: bool = False  # a twentieth of the epochs and few draws
+
+    @property
+    def keys(self) -> list[Key]:
+        """Those of its records."""
+        return [
+            (self.protocol, variant, self.dataset, split)
+            for split in self.splits
+            for variant in self.variants
+        ]
+
+    def only(self, splits: tuple[int, ...]) -> "Job":
+        """The same on other splits."""
+        return replace(self, splits=splits)
 
     def shortened(self, epochs: int) -> int:
         """So many epochs, or a twentieth of them in a smoke test."""
@@ -73,8 +103,8 @@ class SplitRows:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a protocol decided for one split: settings, and a scale per variant."""
+class SplitPlan:
+    """What a protocol decided for one split: a spec, and a scale per variant."""
 
-    candidate: Candidate
+    spec: NetworkSpec
     scales: tuple[float, ...]

@@ -6,64 +6,55 @@ from dataclasses import replace
 
 import torch
 
-from caveat.papers.table1.jobs import Job, Plan, SplitRows
+from caveat.papers.table1.jobs import Job, Record, SplitPlan, SplitRows
 from caveat.papers.table1.protocols import PROTOCOLS
-from caveat.papers.table1.records import Record
-from caveat.training.ensembles import Ensemble, Problem, Settings, fit_ensembles
+from caveat.training import Ensemble, NetworkSpec, Problem, fit_ensembles
 from caveat.training.likelihood import MixtureScore
 
 
 def run(job: Job) -> list[Record]:
-    """Do a job.
-
-    Parameters
-    ----------
-    job : Job
-        Which splits, and how.
-
-    Returns
-    -------
-    list of Record
-        One per split and variant.
-    """
+    """The records of a job, one per split and variant."""
     start = time.perf_counter()
     splits = job.rows()
-    settings, plans = PROTOCOLS[job.protocol](job, splits)
-    ensembles = _refit(splits, plans, settings)
+    plans = PROTOCOLS[job.protocol](job, splits)
+    ensembles = _refit(splits, plans)
     records = [
         record
         for rows, plan, ensemble in zip(splits, plans, ensembles, strict=True)
-        for record in _score(job, rows, plan, settings, ensemble)
+        for record in _score(job, rows, plan, ensemble)
     ]
     seconds = (time.perf_counter() - start) / len(splits)
     return [replace(record, seconds=seconds) for record in records]
 
 
-def _refit(
-    splits: Sequence[SplitRows], plans: Sequence[Plan], settings: Settings
-) -> list[Ensemble]:
+def _refit(splits: Sequence[SplitRows], plans: Sequence[SplitPlan]) -> list[Ensemble]:
     """On all training rows, with the decay of the chosen precision."""
     found: dict[int, Ensemble] = {}
-    for hidden in dict.fromkeys(plan.candidate.hidden for plan in plans):
-        chosen = [i for i, plan in enumerate(plans) if plan.candidate.hidden == hidden]
+    for shared in dict.fromkeys(plan.spec.shared for plan in plans):
+        chosen = [i for i, plan in enumerate(plans) if plan.spec.shared == shared]
         problems = [
             Problem(
                 f"split {splits[i].number}",
                 splits[i].x,
                 splits[i].y,
-                plans[i].candidate,
-                None if settings.noise_head else plans[i].scales[0],
+                _at_its_precision(plans[i]),
                 seed=splits[i].number,
             )
             for i in chosen
         ]
-        fitted = fit_ensembles(problems, settings, n_threads=1)
+        fitted = fit_ensembles(problems, n_threads=1)
         found.update(zip(chosen, fitted, strict=True))
     return [found[i] for i in range(len(splits))]
 
 
+def _at_its_precision(plan: SplitPlan) -> NetworkSpec:
+    if plan.spec.objective.has_head:
+        return plan.spec
+    return replace(plan.spec, precision=plan.scales[0])
+
+
 def _score(
-    job: Job, rows: SplitRows, plan: Plan, settings: Settings, ensemble: Ensemble
+    job: Job, rows: SplitRows, plan: SplitPlan, ensemble: Ensemble
 ) -> list[Record]:
     targets = torch.from_numpy(rows.y_test)
     scores = [MixtureScore(targets, scale) for scale in plan.scales]
@@ -71,7 +62,7 @@ def _score(
         for score in scores:
             score.add(block.means, block.precisions)
     point = ensemble.point(rows.x_test) - targets
-    candidate = plan.candidate
+    spec = plan.spec
     return [
         Record(
             protocol=job.protocol,
@@ -82,11 +73,11 @@ def _score(
             log_likelihood=score.log_likelihood,
             rmse_weight_averaging=float(point.square().mean().sqrt()),
             scale=scale,
-            drop_rate=candidate.drop_rate,
-            input_drop_rate=candidate.input_drop_rate,
-            hidden_layers=len(candidate.hidden),
-            epochs=candidate.epochs,
-            n_networks=settings.n_members,
+            drop_rate=spec.drop_rate,
+            input_drop_rate=spec.input_drop_rate,
+            hidden_layers=len(spec.hidden),
+            epochs=spec.schedule.epochs,
+            n_networks=spec.n_members,
             n_draws=job.n_draws,
             seconds=0.0,
         )

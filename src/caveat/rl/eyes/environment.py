@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from caveat import _validation as check
-from caveat.errors import ParameterError
+from caveat.errors import CaveatError, ParameterError
 from caveat.rl.eyes.rendering import picture
 from caveat.rl.eyes.worlds import N_ACTIONS, N_EYES, Worlds
 
@@ -19,6 +19,10 @@ Inputs = NDArray[np.float32]
 
 _METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}
 _VECTOR_METADATA = {**_METADATA, "autoreset_mode": AutoresetMode.DISABLED}
+
+
+class NotBegunError(CaveatError, gymnasium.error.ResetNeeded):
+    """A step was asked of a world that has not been reset yet."""
 
 
 class EyesEnv(gymnasium.Env[Inputs, np.int64]):
@@ -181,5 +185,5 @@ def _render_mode(value: str | None) -> str | None:
 
 def _begun(worlds: Worlds | None) -> Worlds:
     if worlds is None:
-        raise gymnasium.error.ResetNeeded("Call reset() before step() or render().")
+        raise NotBegunError("Call reset() before step() or render().")
     return worlds

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caveat.errors import ShapeError
-from caveat.rl.qlearning.memory import Replay
+from caveat.rl.qlearning.memory import ReplayMemory
 from caveat.rl.qlearning.networks import Floats, QNetworks
 from caveat.rl.qlearning.settings import QSettings
 from caveat.rl.states import restore, states_of
@@ -56,7 +56,7 @@ class DQNFleet:
         self.networks = QNetworks(
             sizes, settings.drop_rates, weights=weights, noise=noise
         )
-        self.replay = Replay(settings.capacity, n_inputs, memory)
+        self.replay = ReplayMemory(settings.capacity, n_inputs, memory)
 
     def __len__(self) -> int:
         return len(self._generators)
@@ -127,9 +127,14 @@ class DQNFleet:
         # E136
         discount = np.float32(settings.discount)
         targets = batch.rewards + discount * batch.goes_on * following
-        gradients = self.networks.gradients(batch.observations, batch.actions, targets)
         rate = settings.learning_rate / settings.batch_size
-        self.networks.update(gradients, rate=rate, decay=rate * settings.l2_coefficient)
+        self.networks.descend(
+            batch.observations,
+            batch.actions,
+            targets,
+            rate=rate,
+            decay=rate * settings.l2_coefficient,
+        )
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that changes, by name, as arrays to be stored; not copied."""
@@ -154,8 +159,8 @@ class DQNFleet:
         return [generator for own in self._generators for generator in own]
 
     def _checked(self, observations: NDArray[Any]) -> Floats:
-        x = np.asarray(observations, dtype="f")
-        expected = len(self), self.networks.weights[0].shape[1]
+        x = np.array(observations, dtype="f")  # torch wants to own what it reads
+        expected = len(self), self.networks.architecture.n_inputs
         if x.shape != expected:
             raise ShapeError(
                 f"observations must have the shape {expected}, a row per agent. "

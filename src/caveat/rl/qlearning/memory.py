@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from caveat.rl.qlearning.networks import Floats
 
 
-class Batch(NamedTuple):
+class Transitions(NamedTuple):
     """Transitions; the first axis is the agents, the second the rows.
 
     Attributes
@@ -28,7 +28,7 @@ class Batch(NamedTuple):
     goes_on: Floats
 
 
-class Replay:
+class ReplayMemory:
     """Memories of equal age, one for each agent.
 
     While there is room, transitions are appended; then each new one takes the place of
@@ -57,7 +57,7 @@ class Replay:
         self._first = np.arange(len(self._generators)) * capacity
 
     def add(self, transition: Sequence[NDArray[Any]]) -> None:
-        """Remember one transition of every agent, in the order of :class:`Batch`."""
+        """Remember one transition of every agent, in the order of a sample."""
         n_agents, capacity, width = self.stored.shape
         place = np.full(n_agents, self.size)
         if self.size == capacity:
@@ -68,14 +68,14 @@ class Replay:
         )
         self.stored.reshape(-1, width)[self._first + place] = row
 
-    def sample(self, n_rows: int) -> Batch:
+    def sample(self, n_rows: int) -> Transitions:
         """Rows (agents, ``n_rows``), each agent's own."""
         drawn = np.array([g.random(n_rows) for g in self._generators]) * self.size
         place = drawn.astype(np.int64) + self._first[:, None]
         rows = self.stored.reshape(-1, self.stored.shape[2]).take(place, axis=0)
         inputs = self._n_inputs
         action, reward, goes_on = np.moveaxis(rows[..., 2 * inputs :], -1, 0)
-        return Batch(
+        return Transitions(
             rows[..., :inputs],
             rows[..., inputs : 2 * inputs],
             action.astype(np.int64),

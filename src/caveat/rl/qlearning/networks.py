@@ -1,22 +1,51 @@
-"""Many small Q-networks as one stack of arrays, with derivatives by hand.
+"""Many small Q-networks as one stack, with masks that are always drawn.
 
 ``caveat.MCDropout.function`` gives y(x, ω) for any module; here a step takes a fraction
-of a millisecond, less than the bookkeeping of any general engine, so the few products
-are written out. Networks of a stack do not see each other: each has its weights and its
-generator of masks, and learns what it would learn alone.
+of a millisecond, so the networks are a stack of ``caveat.training``, which is
+differentiated by hand. Networks of a stack do not see each other: each has its weights
+and its generator of masks, and learns what it would learn alone.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+
+from caveat.training.members import Architecture
+from caveat.training.stack import Factors, Stack, Workspace, layers
 
 Floats: TypeAlias = NDArray[np.float32]
-Mask: TypeAlias = Callable[[Floats, int], Floats]
 
 _LEVELS = 1 << 16
+
+
+class TakenAction:
+    """Half the squared error of the value of the action that was taken (E136).
+
+    Targets (..., rows, 2) are the number of the action and what its value should be.
+    """
+
+    def __init__(self, n_actions: int) -> None:
+        self._n_actions = n_actions
+
+    def n_outputs(self, n_targets: int) -> int:
+        """One for each action, which the targets do not tell."""
+        return self._n_actions
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Loss of each row, shape (..., rows)."""
+        taken, value = _split(targets)
+        return 0.5 * (outputs.gather(-1, taken) - value).squeeze(-1).square()
+
+    def gradient(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Derivative in the outputs: zero but for the action that was taken."""
+        taken, value = _split(targets)
+        error = outputs.gather(-1, taken).sub_(value)
+        return torch.zeros_like(outputs).scatter_(-1, taken, error)
 
 
 class QNetworks:
@@ -45,18 +74,30 @@ class QNetworks:
         weights: Sequence[np.random.Generator],
         noise: Sequence[np.random.Generator],
     ) -> None:
+        n_inputs, *hidden, n_actions = sizes
+        self.architecture = Architecture(n_inputs, tuple(hidden), n_actions)
+        self._stack = Stack(self.architecture, TakenAction(n_actions))
         self._noise = list(noise)
         self._thresholds = [round(rate * _LEVELS) for rate in drop_rates]
         self._gains = [np.float32(1 / (1 - t / _LEVELS)) for t in self._thresholds]
-        shapes = list(pairwise(sizes))
-        self.weights: list[Floats] = [
-            np.stack([g.normal(0.0, n**-0.5, (n, m)) for g in weights]).astype("f")
-            for n, m in shapes
-        ]
-        self.biases: list[Floats] = [
-            np.full((len(weights), 1, m), 0.1, dtype="f") for _, m in shapes
-        ]
-        self.biases[-1][:] = 0.0
+        pairs = zip(self.architecture.fan_ins, self._thresholds, strict=True)
+        self._dropped = [units if threshold else 0 for units, threshold in pairs]
+        self._flat = torch.empty(len(weights), self.architecture.n_parameters)
+        self._layers = layers(self._flat, self.architecture)
+        self._gradient = torch.empty_like(self._flat)
+        self._slopes = layers(self._gradient, self.architecture)
+        self._work: dict[int, Workspace] = {}
+        self._begin(weights)
+
+    @property
+    def weights(self) -> list[Floats]:
+        """Of each layer, shape (networks, inputs, outputs); to be written to."""
+        return [weight.numpy() for weight, _ in self._layers]
+
+    @property
+    def biases(self) -> list[Floats]:
+        """Of each layer, shape (networks, 1, outputs); to be written to."""
+        return [bias.numpy() for _, bias in self._layers]
 
     def values(self, x: Floats) -> Floats:
         """Values of all actions under sampled networks, one pass.
@@ -70,16 +111,25 @@ class QNetworks:
         -------
         array, shape (networks, rows, actions)
         """
-        return self._forward(x)[-1]
+        return self._values(x, self._factors(x.shape[1]))
 
     def averaged(self, x: Floats) -> Floats:
         """As :meth:`values`, with no unit dropped: the network of average weights."""
-        return self._forward(x, mask=_whole)[-1]
+        return self._values(x, None)
 
-    def gradients(
-        self, x: Floats, actions: NDArray[np.int64], targets: Floats
-    ) -> list[tuple[Floats, Floats]]:
-        """Gradients of ½ Σ_rows (Q(x, action) - target)², through one mask (E136).
+    @torch.inference_mode()
+    def descend(
+        self,
+        x: Floats,
+        actions: NDArray[np.int64],
+        targets: Floats,
+        *,
+        rate: float,
+        decay: float,
+    ) -> None:
+        """One step on ½ Σ_rows (Q(x, action) - target)², through one mask (E136).
+
+        w ← w - rate · gradient - decay · w, the last for weights, not for biases.
 
         Parameters
         ----------
@@ -89,70 +139,69 @@ class QNetworks:
             Those taken.
         targets : array, shape (networks, rows)
             What their values should be.
-
-        Returns
-        -------
-        list of (array, array)
-            For weights and biases of each layer.
+        rate, decay : float
+            Of the gradient of the sum, and of the weights.
         """
-        *layers, values = self._forward(x)
-        taken = actions[..., None]
-        error = np.take_along_axis(values, taken, -1) - targets[..., None]
-        slope = np.zeros_like(values)
-        np.put_along_axis(slope, taken, error, -1)
-        return self._backward(layers, slope)
+        self._differentiate(x, actions, targets)
+        for weight, _ in self._layers:
+            weight.mul_(1.0 - decay)
+        self._flat.sub_(self._gradient, alpha=rate)
 
-    def update(
-        self, gradients: Sequence[tuple[Floats, Floats]], *, rate: float, decay: float
+    def _differentiate(
+        self, x: Floats, actions: NDArray[np.int64], targets: Floats
     ) -> None:
-        """One step of gradient descent: w ← w - rate · gradient - decay · w."""
-        pairs = zip(self.weights, self.biases, gradients, strict=True)
-        for weight, bias, (by_weight, by_bias) in pairs:
-            weight *= np.float32(1.0 - decay)
-            by_weight *= np.float32(rate)
-            weight -= by_weight
-            bias -= np.float32(rate) * by_bias
+        work, factors = self._room(x.shape[1]), self._factors(x.shape[1])
+        work.x = torch.from_numpy(x)
+        table = np.empty((*actions.shape, 2), dtype="f")
+        table[..., 0], table[..., 1] = actions, targets
+        work.y = torch.from_numpy(table)
+        self._stack.gradient(self._layers, self._slopes, work, factors)
 
-    def _forward(self, x: Floats, mask: Mask | None = None) -> list[Floats]:
-        """Inputs of each weight layer, masked, and the values."""
-        mask = mask or self._mask
-        layers = [mask(x, 0)]
-        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            found = layers[-1] @ weight
-            found += bias
-            if k + 1 < len(self.weights):
-                found = mask(np.maximum(found, 0.0, out=found), k + 1)
-            layers.append(found)
-        return layers
+    @torch.inference_mode()
+    def _values(self, x: Floats, factors: Factors | None) -> Floats:
+        found = self._stack.outputs(self._layers, torch.from_numpy(x), factors)
+        values: Floats = found.numpy()
+        return values
 
-    def _backward(
-        self, layers: Sequence[Floats], slope: Floats
-    ) -> list[tuple[Floats, Floats]]:
-        found = []
-        for k in reversed(range(len(layers))):
-            layer = layers[k]
-            found.append(
-                (layer.transpose(0, 2, 1) @ slope, slope.sum(1, keepdims=True))
-            )
-            if k:
-                # a unit passes its slope on if it was neither dropped nor negative
-                slope = slope @ self.weights[k].transpose(0, 2, 1)
-                slope *= layer > 0.0
-                slope *= self._gains[k]
-        return found[::-1]
+    def _factors(self, n_rows: int) -> list[Tensor | None]:
+        """Masks divided by the keep probability; None where nothing is dropped."""
+        sizes = [n_rows * units for units in self._dropped]
+        starts = [0, *accumulate(-(-size // 4) for size in sizes)]  # in 64-bit words
+        bits = self._bits(starts[-1])
+        factors: list[Tensor | None] = []
+        for layer, (start, size) in enumerate(zip(starts[:-1], sizes, strict=True)):
+            own = bits[:, 4 * start : 4 * start + size]
+            factors.append(self._factor(layer, own, n_rows) if size else None)
+        return factors
 
-    def _mask(self, x: Floats, layer: int) -> Floats:
-        threshold = self._thresholds[layer]
-        if not threshold:
-            return x
-        size = x[0].size
-        words = -(-size // 4)  # of 64 bits, for four units each
-        bits = np.array([g.bit_generator.random_raw(words) for g in self._noise])
-        kept = bits.view(np.uint16)[:, :size].reshape(x.shape) >= threshold
-        masked: Floats = x * kept
-        masked *= self._gains[layer]
-        return masked
+    def _bits(self, words: int) -> NDArray[np.uint16]:
+        """Random numbers of 16 bits, a row for each network."""
+        if not words:
+            return np.empty((len(self._noise), 0), np.uint16)
+        raw = [g.bit_generator.random_raw(words) for g in self._noise]
+        return np.array(raw).view(np.uint16)
+
+    def _factor(self, layer: int, bits: NDArray[np.uint16], n_rows: int) -> Tensor:
+        factor = np.multiply(bits >= self._thresholds[layer], self._gains[layer])
+        return torch.from_numpy(factor).view(len(bits), n_rows, -1)
+
+    def _room(self, n_rows: int) -> Workspace:
+        """Memory for a step on so many rows, the same every time."""
+        if n_rows not in self._work:
+            work = Workspace(self.architecture, len(self._noise), n_rows)
+            work.share = torch.ones(1)  # a sum over the rows
+            self._work[n_rows] = work
+        return self._work[n_rows]
+
+    def _begin(self, generators: Sequence[np.random.Generator]) -> None:
+        for weight, bias in self._layers:
+            _, n, m = weight.shape
+            first = np.stack([g.normal(0.0, n**-0.5, (n, m)) for g in generators])
+            weight.copy_(torch.from_numpy(first))
+            bias.fill_(0.1)
+        bias.fill_(0.0)
 
 
-def _whole(x: Floats, layer: int) -> Floats:
-    return x
+def _split(targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Numbers of actions, and their values."""
+    return targets[..., :1].long(), targets[..., 1:]

@@ -13,8 +13,8 @@ from typing import Any, Self, final
 import torch
 from torch import Tensor
 
+from caveat.predictive.gaussian import JOINT_LIMIT
 from caveat.predictive.moments import flat_event
-from caveat.predictive.regression import JOINT_LIMIT
 from caveat.sampling.closed_form.activations import Transformed, in_blocks
 from caveat.sampling.closed_form.covariances import linear_covariance
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from caveat.predictive import Moments, merge
 from caveat.predictive.covariance import JointMoments
+from caveat.predictive.gaussian import JOINT_LIMIT
 from caveat.predictive.moments import finite_moments, wide_dtype
-from caveat.predictive.regression import JOINT_LIMIT
 from caveat.sampling.closed_form.beliefs import Belief, Independent
 from caveat.sampling.closed_form.last_layer import LastLayer
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from caveat.predictive.regression import JOINT_LIMIT
+from caveat.predictive.gaussian import JOINT_LIMIT
 
 
 def linear_covariance(weight: Tensor, variance: Tensor) -> Tensor | None:

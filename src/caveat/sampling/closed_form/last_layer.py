@@ -21,11 +21,10 @@ from caveat.sampling.closed_form.beliefs import (
 )
 from caveat.sampling.closed_form.covariances import linear_covariance
 from caveat.sampling.closed_form.propagation import noise_belief
-from caveat.sampling.closed_form.rules import ARITHMETIC, is_view, rule_of
-from caveat.sampling.rewriting.uses import Uses, linear_arguments
-from caveat.sampling.tape import Op, Ref, Tape, map_refs
-
-_aten = torch.ops.aten
+from caveat.sampling.closed_form.rules import rule_of
+from caveat.sampling.endings import Ending, Product
+from caveat.sampling.rewriting.uses import linear_arguments
+from caveat.sampling.tape import Op, Tape, map_refs
 
 
 @dataclass(frozen=True)
@@ -119,23 +118,15 @@ class LastLayer:
         return tensor
 
 
-def find_last_layer(tape: Tape, output: int) -> LastLayer | None:
-    """The end of a tape (without writes), if it is of this form."""
-    if any(op.writes for op in tape.ops):
-        return None  # values may share memory: not worth the trouble
-    uses = Uses(tape)
-    after, number = _back(tape, uses, output, _is_affine)
-    linear = uses.producer.get(number)
-    found = None if linear is None else linear_arguments(linear, tape)
-    if found is None:
-        return None
-    x, weight, bias = found
-    before, number = _back(tape, uses, x, lambda op: is_view(op.func))
-    product = uses.producer.get(number)
-    factors = None if product is None else _factors(tape, uses, product)
-    if factors is None or not _used_once(uses, number):
+def last_layer_of(ending: Ending) -> LastLayer | None:
+    """The end of a tape, if the moments of its noise are known."""
+    tape, linear = ending.tape, ending.linear
+    factors = _factors(ending)
+    arguments = linear_arguments(linear, tape)
+    if factors is None or arguments is None:
         return None
     features, noise = factors
+    _, weight, bias = arguments
     constant = tape.constants.get(features)
     layer = LastLayer(
         features,
@@ -143,91 +134,44 @@ def find_last_layer(tape: Tape, output: int) -> LastLayer | None:
         noise,
         tape.constants[weight].detach(),
         None if bias is None else tape.constants[bias].detach(),
-        tuple(_on_tensors(op) for op in before),
-        tuple(_on_beliefs(op, tape) for op in after),
+        tuple(_on_tensors(op) for op in ending.before),
+        tuple(_on_beliefs(op, tape) for op in ending.after),
     )
-    return layer if _ends_in(layer, tape, linear, output) else None
+    return layer if _ends_in(layer, ending) else None
 
 
-def _ends_in(layer: LastLayer, tape: Tape, linear: Op | None, output: int) -> bool:
+def _ends_in(layer: LastLayer, ending: Ending) -> bool:
     """Whether what follows the layer can be followed, as far as the output."""
-    assert linear is not None
-    nothing = layer.weight.new_zeros(tape.values[linear.result].shape)
+    values = ending.tape.values
+    nothing = layer.weight.new_zeros(values[ending.linear.result].shape)
     try:
         end = layer.finished(Independent(nothing, frozenset(), True, nothing))
     except NotSupportedError:
         return False
-    return tuple(end.mean.shape) == tuple(tape.values[output].shape)
+    return tuple(end.mean.shape) == tuple(values[ending.output].shape)
 
 
-def _factors(tape: Tape, uses: Uses, product: Op) -> tuple[int, Independent] | None:
-    """Features and noise, if ``product`` multiplies them element by element."""
-    if product.func is not _aten.mul.Tensor:
-        return None
-    for features, factor in (product.args, product.args[::-1]):
-        noise = _noise(tape, uses, factor)
-        if noise is None or not isinstance(features, Ref):
+def _factors(ending: Ending) -> tuple[int, Independent] | None:
+    """Features and noise, if they are multiplied element by element."""
+    for product in ending.products:
+        noise = _noise(ending.tape, product)
+        if noise is None:
             continue
-        shape = tape.values[features.number].shape
+        shape = ending.tape.values[product.features].shape
         fits = has_own_noise(noise.mean.shape, shape)
-        return (features.number, noise) if fits else None
+        return (product.features, noise) if fits else None
     return None
 
 
-def _back(
-    tape: Tape, uses: Uses, number: int, passes: Callable[[Op], bool]
-) -> tuple[list[Op], int]:
-    """Operations between an earlier value and ``number``, and that value."""
-    ops: list[Op] = []
-    while True:
-        op = uses.producer.get(number)
-        if op is None or not passes(op) or len(op.results) != 1 or op.writes:
-            return ops[::-1], number
-        sources = [n for n in op.reads() if n not in tape.constants]
-        if len(sources) != 1 or sources[0] in tape.noises:
-            return ops[::-1], number
-        if not _used_once(uses, sources[0]):
-            return ops[::-1], number
-        ops.append(op)
-        number = sources[0]
-
-
-def _used_once(uses: Uses, number: int) -> bool:
-    return len(uses.consumers[number]) == 1 and number not in uses.outputs
-
-
-def _is_affine(op: Op) -> bool:
-    return is_view(op.func) or op.func in ARITHMETIC
-
-
-def _noise(tape: Tape, uses: Uses, factor: object) -> Independent | None:
-    """The moments of a factor that is made of one noise and used nowhere else."""
-    if not isinstance(factor, Ref):
-        return None
-    ops, number = _noise_chain(tape, uses, factor.number)
-    if number is None or not _used_once(uses, number):
-        return None
+def _noise(tape: Tape, product: Product) -> Independent | None:
+    """The moments of the factor that is made of noise."""
     try:
-        belief: Belief = noise_belief(tape.noises[number], number)
-        for op in ops:
+        belief: Belief = noise_belief(tape.noises[product.noise], product.noise)
+        for op in product.chain:
             belief = _on_beliefs(op, tape)(belief)
     except NotSupportedError:
         return None
     return belief if isinstance(belief, Independent) else None
-
-
-def _noise_chain(tape: Tape, uses: Uses, number: int) -> tuple[list[Op], int | None]:
-    ops: list[Op] = []
-    while number not in tape.noises:
-        op = uses.producer.get(number)
-        if op is None or not _is_affine(op) or op.writes:
-            return ops, None
-        sources = [n for n in op.reads() if n not in tape.constants]
-        if len(sources) != 1 or not _used_once(uses, number):
-            return ops, None
-        ops.append(op)
-        number = sources[0]
-    return ops[::-1], number
 
 
 def _on_tensors(op: Op) -> Callable[[Tensor], Tensor]:

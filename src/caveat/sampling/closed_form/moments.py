@@ -1,11 +1,12 @@
 """The moments of one batch: exact if the network allows it, else propagated."""
 
 from caveat.errors import UnsupportedModelError
+from caveat.predictive.gaussian import EXACT
+from caveat.predictive.moment_matched import PROPAGATED, MomentPredictive
 from caveat.sampling.closed_form.propagation import NoRuleError, Propagation
-from caveat.sampling.closed_form.result import PredictiveMoments
 from caveat.sampling.closed_form.rules import SUPPORTED
 from caveat.sampling.engine import Session
-from caveat.sampling.jobs import Job
+from caveat.sampling.outputs import Picker
 from caveat.sampling.rewriting import without_writes
 from caveat.sampling.tape import Op, Ref
 
@@ -22,12 +23,12 @@ Moments of something made from them are not known."""
 
 
 def moments_of(
-    job: Job, session: Session, name: str, *, correlated: bool
-) -> PredictiveMoments:
+    session: Session, picker: Picker, name: str, *, correlated: bool
+) -> MomentPredictive:
     """Mean and variance of the output of interest over all noise."""
     if session.tape is None:
         raise UnsupportedModelError(_NO_TAPE.format(name=name))
-    position = job.position(session)
+    position = picker.position(session.first_leaves, session.structure)
     if position is None:
         raise UnsupportedModelError(_NOT_A_LEAF)
     tape = session.tape.copy()
@@ -42,7 +43,10 @@ def moments_of(
         where, reason = _where(error.op, name), str(error)
         message = _NO_RULE.format(where=where, reason=reason, supported=SUPPORTED)
         raise UnsupportedModelError(message) from None
-    return PredictiveMoments.of(belief)
+    method = EXACT if belief.exact else PROPAGATED
+    return MomentPredictive.of(
+        belief.mean, belief.variance, method=method, covariance=belief.covariance()
+    )
 
 
 def _where(op: Op, name: str) -> str:

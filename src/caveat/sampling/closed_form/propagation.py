@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from caveat._torch import below_autograd, op_name
 from caveat.predictive.moments import working_dtype
 from caveat.sampling.closed_form.beliefs import (
     Belief,
@@ -22,7 +23,6 @@ from caveat.sampling.closed_form.beliefs import (
 )
 from caveat.sampling.closed_form.laws import law_moments
 from caveat.sampling.closed_form.rules import LAYERS, rule_of
-from caveat.sampling.dispatch import below_autograd
 from caveat.sampling.noise import NoiseSpec
 from caveat.sampling.tape import Op, Tape, map_refs
 
@@ -106,5 +106,4 @@ def _with_correlations(argument: Any) -> Any:
 
 
 def _name(op: Op) -> str:
-    schema = getattr(op.func, "_schema", None)
-    return str(op.func) if schema is None else schema.name.removeprefix("aten::")
+    return op_name(op.func) or str(op.func)

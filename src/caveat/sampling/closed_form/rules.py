@@ -9,16 +9,11 @@ from torch import Tensor
 
 from caveat.sampling.closed_form import activations, pooling
 from caveat.sampling.closed_form.beliefs import Belief, Independent, NotSupportedError
+from caveat.sampling.endings import is_view
 
 _aten = torch.ops.aten
 
 Rule = Callable[..., Belief]
-
-# The same elements, seen in another shape.
-_VIEWS = """
-    view reshape flatten unflatten squeeze unsqueeze permute transpose t expand clone
-    contiguous alias detach
-""".split()
 
 
 # ------------------------------------------------------------ arithmetic
@@ -171,12 +166,6 @@ def rule_of(func: Any) -> Rule | None:
     """The rule of an operation, or None."""
     found = LAYERS.get(func) or ARITHMETIC.get(func)
     return partial(_view, func) if found is None and is_view(func) else found
-
-
-def is_view(func: Any) -> bool:
-    """Whether an operation gives the same elements in another shape."""
-    schema = getattr(func, "_schema", None)
-    return schema is not None and schema.name.removeprefix("aten::") in _VIEWS
 
 
 SUPPORTED = (

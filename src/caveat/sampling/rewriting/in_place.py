@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from caveat._torch import op_name, op_overload
 from caveat.sampling.rewriting.uses import Uses
 from caveat.sampling.tape import Op, Ref, Tape, map_refs
 
@@ -55,8 +56,7 @@ def reuse_memory(tape: Tape) -> None:
 
 def _swap_if_better(op: Op, uses: Uses, last: dict[int, Op]) -> None:
     """``a + b`` is ``b + a``: let the one that is used up come first."""
-    name = op.func._schema.name  # type: ignore[attr-defined]
-    if name not in ("aten::add", "aten::mul") or len(op.args) != 2 or op.kwargs:
+    if op_name(op.func) not in ("add", "mul") or len(op.args) != 2 or op.kwargs:
         return
     left, right = op.args
     if isinstance(left, Ref) and isinstance(right, Ref) and left != right:
@@ -120,18 +120,18 @@ def _functional(op: Op, tape: Tape, renamed: dict[int, int]) -> list[Op]:
 
 @cache
 def _functional_version(func: Any) -> Any:
-    return _sibling(func, func._schema.name.removeprefix("aten::").removesuffix("_"))
+    return _sibling(func, op_name(func).removesuffix("_"))
 
 
 @cache
 def _in_place_version(func: Any) -> Any:
-    schema = getattr(func, "_schema", None)
-    return None if schema is None else _sibling(func, schema.name[6:] + "_")
+    name = op_name(func)
+    return _sibling(func, name + "_") if name else None
 
 
 def _sibling(func: Any, name: str) -> Any:
     if name.rstrip("_") not in ELEMENTWISE or not hasattr(_aten, name):
         return None
     packet = getattr(_aten, name)
-    overload = func._overloadname
+    overload = op_overload(func)
     return getattr(packet, overload) if overload in packet.overloads() else None

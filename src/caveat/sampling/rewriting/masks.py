@@ -9,6 +9,7 @@ import math
 
 import torch
 
+from caveat._torch import op_name
 from caveat.sampling.rewriting.uses import (
     Uses,
     linear_arguments,
@@ -100,8 +101,7 @@ def _is_matrix(tape: Tape, number: int) -> bool:
 
 def _is_plain_conv(op: Op, x: int, tape: Tape) -> bool:
     """A convolution of value ``x`` without groups, with constant weights."""
-    name = op.func._schema.name if hasattr(op.func, "_schema") else ""
-    if name not in ("aten::conv1d", "aten::conv2d", "aten::conv3d"):
+    if op_name(op.func) not in ("conv1d", "conv2d", "conv3d"):
         return False
     groups = op.args[6] if len(op.args) > 6 else 1
     return op.args[0] == Ref(x) and op.args[1].number in tape.constants and groups == 1

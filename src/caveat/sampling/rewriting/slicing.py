@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from caveat._torch import op_name
 from caveat.sampling.rewriting.in_place import ELEMENTWISE
 from caveat.sampling.rewriting.uses import (
     Uses,
@@ -139,8 +140,7 @@ def _behind(number: int, user: Op, tape: Tape, uses: Uses) -> Op | None:
 
 
 def _is_elementwise(op: Op) -> bool:
-    schema = getattr(op.func, "_schema", None)
-    if schema is None or schema.name.removeprefix("aten::") not in ELEMENTWISE:
+    if op_name(op.func) not in ELEMENTWISE:
         return False
     return isinstance(op.args[0], Ref) and len(list(op.reads())) == 1
 

@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 
-from caveat.sampling.rules import attention, dropout, pooling, random, recurrent
+from caveat._torch import OpOverload
+from caveat.sampling.rules import attention, dropout, norms, pooling, random, recurrent
 
 _RULES: dict[OpOverload, Callable[..., Any]] = {
     **dropout.RULES,
@@ -19,6 +19,7 @@ _RULES: dict[OpOverload, Callable[..., Any]] = {
     **recurrent.RULES,
     **random.RULES,
     **pooling.RULES,
+    **norms.RULES,
 }
 
 

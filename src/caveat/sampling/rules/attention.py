@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
+from caveat._torch import OpOverload, safe_softmax
 from caveat.sampling.passes import Pass
 from caveat.sampling.rules.dropout import times
 
@@ -63,7 +63,7 @@ def _softmax(scores: Tensor, attn_mask: Tensor | None, look_at_mask: bool) -> Te
     bias = _additive(attn_mask, scores.dtype)
     if look_at_mask and bool((bias > -math.inf).any(-1).all()):
         return (scores + bias).softmax(-1)
-    return torch._safe_softmax(scores + bias, -1)
+    return safe_softmax(scores + bias, -1)
 
 
 def _flat(x: Tensor, outer: torch.Size) -> Tensor:

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
+from caveat._torch import OpOverload, op_name
 from caveat.errors import UnsupportedModelError
 from caveat.sampling.passes import Drawn, Pass
 
@@ -86,7 +86,7 @@ def _in_rows(
 
 
 def _returned(run: Pass, func: OpOverload, x: Tensor, result: Tensor) -> Tensor:
-    if func._schema.name.endswith("_"):
+    if op_name(func).endswith("_"):
         return run.recorder.run(_aten.copy_.default, x, result)
     return result
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
+from caveat._torch import OpOverload, op_arguments, op_name
 from caveat.errors import UnsupportedModelError
 from caveat.sampling.noise import Exponential, Integers, Law, Mask, Normal, Uniform
 from caveat.sampling.passes import Pass
@@ -147,7 +147,7 @@ def _rrelu(
     slope = run.values("random leaky relu", law, x, fires=training)
     with run.recorder:
         out = torch.where(x >= 0, x, x * slope)
-        return x.copy_(out) if func._schema.name.endswith("_") else out
+        return x.copy_(out) if op_name(func).endswith("_") else out
 
 
 def _rrelu_with_noise(
@@ -173,14 +173,13 @@ def with_own_generator(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -
 
     Its numbers have no address each, so it cannot be replayed.
     """
-    if not any(a.name == "generator" for a in func._schema.arguments):
+    if not any(a.name == "generator" for a in op_arguments(func)):
         raise UnsupportedModelError(
             f"{run.where} calls {func}, whose randomness cannot be controlled. "
             f"Write it with torch.rand or torch.bernoulli, or keep it out of the model."
         )
     like = next((a for a in args if isinstance(a, Tensor)), torch.empty(0))
-    name = func._schema.name.removeprefix("aten::")
-    kwargs["generator"] = run.own_generator(name, like)
+    kwargs["generator"] = run.own_generator(op_name(func), like)
     run.recorder.escape = f"{func} draws from a generator of its own"
     return run.recorder.run(func, *args, **kwargs)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
+from caveat._torch import OpOverload
 from caveat.sampling.passes import Pass
 
 _aten = torch.ops.aten

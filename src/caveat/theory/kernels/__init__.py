@@ -17,7 +17,7 @@ from caveat.theory.kernels.recursion import (
 )
 from caveat.theory.kernels.sigmoids import Erf, ZeroToOne
 from caveat.theory.kernels.smooth import Smooth
-from caveat.theory.kernels.waves import Cosine, Sine, UniformPhase
+from caveat.theory.kernels.waves import CosineWave, SineWave, UniformPhase
 
 __all__ = [
     "NetworkKernel",
@@ -37,8 +37,8 @@ __all__ = [
     "ZeroToOne",
     "Tanh",
     "ErfMixture",
-    "Cosine",
-    "Sine",
+    "CosineWave",
+    "SineWave",
     "UniformPhase",
     "Identity",
     "Square",

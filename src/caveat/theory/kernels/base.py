@@ -9,7 +9,7 @@ import numpy as np
 from caveat.theory.kernels.covariances import Array, Covariances
 
 
-class Moments(NamedTuple):
+class ProductMoments(NamedTuple):
     """What a layer of units makes of the covariances of its pre-activations.
 
     Attributes
@@ -60,11 +60,11 @@ class Nonlinearity(ABC):
     def slopes(self, q: Covariances) -> Slopes:
         """Derivatives of ``product_mean``."""
 
-    def moments(self, q: Covariances) -> Moments:
+    def moments(self, q: Covariances) -> ProductMoments:
         """The product and what it lacks to the bound of Cauchy and Schwarz."""
         product = self.product_mean(q)
         squares = (self.square_mean(part) for part in (q.xx, q.yy))
-        return Moments(product, np.maximum(norm_of(*squares) - product, 0.0))
+        return ProductMoments(product, np.maximum(norm_of(*squares) - product, 0.0))
 
     def error_bound(self, q: Covariances) -> float:
         """Error of ``product_mean`` over sqrt(K(x, x) K(y, y)): 0 for a closed form."""

@@ -9,7 +9,7 @@ from torch import nn
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError, ShapeError, UnsupportedModelError
-from caveat.theory.groups import in_order
+from caveat.theory.chains import in_order
 from caveat.theory.kernels.base import Nonlinearity
 from caveat.theory.kernels.covariances import Array
 from caveat.theory.kernels.naming import (

@@ -14,7 +14,7 @@ from caveat.theory.kernels.piecewise import Jump, LeakyRelu
 from caveat.theory.kernels.polynomials import Identity, Square
 from caveat.theory.kernels.sigmoids import Erf, ZeroToOne
 from caveat.theory.kernels.smooth import Smooth
-from caveat.theory.kernels.waves import Cosine, Sine, UniformPhase
+from caveat.theory.kernels.waves import CosineWave, SineWave, UniformPhase
 
 NonlinearityLike: TypeAlias = str | Nonlinearity | Callable[[Array], Array]
 
@@ -47,8 +47,8 @@ NAMED: dict[str, Nonlinearity] = {
     "sign": Jump(-1.0, 1.0),
     "erf": Erf(),
     "probit": ZeroToOne(Erf(), 0.5),
-    "cos": Cosine(),
-    "sin": Sine(),
+    "cos": CosineWave(),
+    "sin": SineWave(),
     "uniform_phase": UniformPhase(),
     "identity": Identity(),
     "square": Square(),

@@ -50,7 +50,7 @@ class Masks:
         keeps = _per_layer("keep_prob", self.keep_prob, n_layers - 1)
         factors = [(1.0, 1.0)]
         for keep in keeps:
-            keep = validation.keep_probability("keep_prob", keep)
+            keep = validation.keep_prob("keep_prob", keep)
             scale = 1 / keep**2 if self.inverted else 1.0
             factors.append((scale * keep, scale * (keep if self.shared else keep**2)))
         return factors

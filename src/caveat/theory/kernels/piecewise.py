@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from caveat.errors import ParameterError
-from caveat.theory.kernels.base import Moments, Nonlinearity, Slopes, ratio
+from caveat.theory.kernels.base import Nonlinearity, ProductMoments, Slopes, ratio
 from caveat.theory.kernels.covariances import Array, Covariances
 
 _SAME = 1e-8  # angle below which two points count as one in derivatives of a jump
@@ -52,12 +52,12 @@ class LeakyRelu(Nonlinearity):
         relu = q.norm * (np.sin(t) + (np.pi - t) * np.cos(t)) / (2 * np.pi)
         return self.slope * q.xy + self._kink * relu
 
-    def moments(self, q: Covariances) -> Moments:
+    def moments(self, q: Covariances) -> ProductMoments:
         t = q.angle
         turn = (np.sin(t) - t * np.cos(t)) / np.pi
         relu = 0.5 * (q.shortfall - q.norm * turn)
         shortfall = self.slope * q.shortfall + self._kink * relu
-        return Moments(self.product_mean(q), np.maximum(shortfall, 0.0))
+        return ProductMoments(self.product_mean(q), np.maximum(shortfall, 0.0))
 
     def slopes(self, q: Covariances) -> Slopes:
         root_x, root_y = np.sqrt(q.xx)[:, None], np.sqrt(q.yy)[None, :]
@@ -98,8 +98,8 @@ class Jump(Nonlinearity):
         # E72: (above² + below²) / 2 - (above - below)² t / (2 pi)
         return q.defined * (self._top - self._rate * q.angle)
 
-    def moments(self, q: Covariances) -> Moments:
-        return Moments(self.product_mean(q), q.defined * self._rate * q.angle)
+    def moments(self, q: Covariances) -> ProductMoments:
+        return ProductMoments(self.product_mean(q), q.defined * self._rate * q.angle)
 
     def slopes(self, q: Covariances) -> Slopes:
         """Infinite as the points meet; 0 there, as the derivative along any path."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caveat.theory.kernels.base import Moments, Nonlinearity, Slopes
+from caveat.theory.kernels.base import Nonlinearity, ProductMoments, Slopes
 from caveat.theory.kernels.covariances import Array, Covariances
 
 
@@ -24,8 +24,8 @@ class Identity(Nonlinearity):
     def product_mean(self, q: Covariances) -> Array:
         return q.xy
 
-    def moments(self, q: Covariances) -> Moments:
-        return Moments(q.xy, q.shortfall)
+    def moments(self, q: Covariances) -> ProductMoments:
+        return ProductMoments(q.xy, q.shortfall)
 
     def slopes(self, q: Covariances) -> Slopes:
         none = np.zeros_like(q.xy)
@@ -49,8 +49,8 @@ class Square(Nonlinearity):
         # E76: q_xx q_yy + 2 q_xy²
         return np.multiply.outer(q.xx, q.yy) + 2 * np.square(q.xy)
 
-    def moments(self, q: Covariances) -> Moments:
-        return Moments(self.product_mean(q), 2 * q.shortfall * (q.norm + q.xy))
+    def moments(self, q: Covariances) -> ProductMoments:
+        return ProductMoments(self.product_mean(q), 2 * q.shortfall * (q.norm + q.xy))
 
     def slopes(self, q: Covariances) -> Slopes:
         across = np.ones_like(q.xy)

@@ -12,7 +12,7 @@ from caveat.theory.kernels.covariances import Array, Covariances
 
 
 @dataclass(frozen=True)
-class Cosine(Nonlinearity):
+class CosineWave(Nonlinearity):
     """cos z: K = exp(-(q_xx + q_yy)/2) cosh(q_xy) (ledger E74)."""
 
     def __call__(self, z: Array) -> Array:
@@ -30,11 +30,11 @@ class Cosine(Nonlinearity):
 
     def slopes(self, q: Covariances) -> Slopes:
         bend = -0.5 * self.product_mean(q)
-        return Slopes(bend, bend, Sine().product_mean(q))
+        return Slopes(bend, bend, SineWave().product_mean(q))
 
 
 @dataclass(frozen=True)
-class Sine(Nonlinearity):
+class SineWave(Nonlinearity):
     """sin z: K = exp(-(q_xx + q_yy)/2) sinh(q_xy) (ledger E74)."""
 
     def __call__(self, z: Array) -> Array:
@@ -52,7 +52,7 @@ class Sine(Nonlinearity):
 
     def slopes(self, q: Covariances) -> Slopes:
         bend = -0.5 * self.product_mean(q)
-        return Slopes(bend, bend, Cosine().product_mean(q))
+        return Slopes(bend, bend, CosineWave().product_mean(q))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,146 @@
+"""The one way to run a reproduction: what is missing, then the page and the figure."""
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from caveat._progress import ProgressBar
+from caveat.errors import CaveatError, DataError
+from caveat.papers.experiment import AnyExperiment
+from caveat.papers.records import read_records, write_records
+from caveat.papers.style import house_style
+from caveat.papers.workers import spread
+
+Known = dict[Hashable, list[Any]]  # records by their key
+
+_SMOKE = "A smoke test: too little was run to judge any claim by it."
+
+
+def reproduce(
+    experiment: AnyExperiment,
+    *,
+    n_workers: int | None = None,
+    progress: bool | None = None,
+) -> str:
+    """Run what the CSV file lacks, and write page and figure.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        With the folder of its files.
+    n_workers : int, optional
+        Processes, by default one per core.
+    progress : bool or None
+        Show a progress bar; None shows it on a terminal.
+
+    Returns
+    -------
+    str
+        The page, Markdown.
+    """
+    ran = complete(experiment, n_workers=n_workers, progress=progress)
+    records = _stored(experiment)
+    experiment.extras(records)
+    page, figure = _made(experiment, records, _today() if ran else _told(experiment))
+    experiment.path("md").write_text(page)
+    figure.savefig(experiment.path("png"))
+    return page
+
+
+def complete(
+    experiment: AnyExperiment,
+    *,
+    n_workers: int | None = None,
+    progress: bool | None = None,
+) -> int:
+    """Run the jobs whose records are missing, and say how many these were.
+
+    The CSV file is rewritten after each; arguments are those of :func:`reproduce`.
+    """
+    known = {} if experiment.brief else _known(experiment)
+    workers = 1 if experiment.brief else n_workers
+    count = 0
+    while todo := _missing(experiment, known):
+        with ProgressBar(f"{experiment.name}: jobs", len(todo), progress) as bar:
+            answers = spread(experiment.run, todo, workers)
+            for job, records in zip(todo, answers, strict=True):
+                known |= _by_key(experiment, records)
+                _check(experiment, job, known)
+                write_records(experiment.path("csv"), experiment.ordered(known))
+                bar.advance()
+        count += len(todo)
+    return count
+
+
+def regenerate(experiment: AnyExperiment) -> tuple[str, Figure]:
+    """Page and figure from the stored records, without computing anything.
+
+    The day on the page is that of the stored page. Missing records are an error.
+    """
+    return _made(experiment, _stored(experiment), _told(experiment))
+
+
+def _made(
+    experiment: AnyExperiment, records: list[Any], day: str
+) -> tuple[str, Figure]:
+    head = [f"# {experiment.title}", f"Made by `{experiment.command}`, {day}."]
+    head += [_SMOKE] * experiment.quick
+    page = "\n\n".join([*head, *map(str, experiment.page(records))]) + "\n"
+    with house_style():
+        return page, experiment.figure(records)
+
+
+def _stored(experiment: AnyExperiment) -> list[Any]:
+    known = _known(experiment)
+    if missing := _missing(experiment, known):
+        raise DataError(
+            f"{experiment.path('csv')} should hold the records of all jobs; it lacks "
+            f"{len(missing)}, the first is {missing[0]!r}. Run `{experiment.command}` "
+            "with this folder as --output."
+        )
+    return experiment.ordered(known)
+
+
+def _missing(experiment: AnyExperiment, known: Mapping[Hashable, list[Any]]) -> Any:
+    found = [record for own in known.values() for record in own]
+    return [j for j in experiment.jobs(found) if not experiment.is_done(j, known)]
+
+
+class UnfinishedJobError(CaveatError, RuntimeError):
+    """A job has not left the records that it is there for."""
+
+
+def _check(experiment: AnyExperiment, job: Any, known: Known) -> None:
+    """A job that leaves nothing behind would be run for ever."""
+    if not experiment.is_done(job, known):
+        raise UnfinishedJobError(
+            f"{experiment.name}: the job {job!r} should leave records with the keys "
+            f"{list(experiment.keys(job))!r}, and does not. Its run() must give them."
+        )
+
+
+def _known(experiment: AnyExperiment) -> Known:
+    records = read_records(experiment.path("csv"), experiment.record)
+    return _by_key(experiment, records)
+
+
+def _by_key(experiment: AnyExperiment, records: Iterable[Any]) -> Known:
+    found: Known = {}
+    for record in records:
+        found.setdefault(experiment.key(record), []).append(record)
+    return found
+
+
+def _told(experiment: AnyExperiment) -> str:
+    """The day that the stored page names."""
+    path = experiment.path("md")
+    page = path.read_text() if path.exists() else ""
+    told = re.search(r"^Made by .*?, (\d{4}-\d\d-\d\d)\.", page, re.MULTILINE)
+    return told[1] if told else _today()
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()

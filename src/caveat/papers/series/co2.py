@@ -1,0 +1,317 @@
+"""Figures 2 and 3 of paper 001: CO2 at Mauna Loa, extrapolated."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from caveat.data import CO2Data, load_co2
+from caveat.papers.page import Claim, Part, claim, flow, verdict
+from caveat.papers.series.experiment import Series, SeriesEffort
+from caveat.papers.series.models import (
+    ERF_KERNEL,
+    KERNELS,
+    RELU_4,
+    RELU_5,
+    RELU_KERNEL,
+    SQUARED_EXPONENTIAL,
+    TANH_5,
+    SeriesTask,
+)
+from caveat.papers.series.nets import Net
+from caveat.papers.series.panels import Observed, draw_panels
+from caveat.papers.series.points import FEW_DRAWS, Curve, Curves, Places, Point
+from caveat.papers.style import name_outer
+
+TANH_LOW, TANH_HIGH = TANH_5, "tanh 5 layers drop 0.2"
+FAR = 10.0  # times x*: where tanh units are saturated
+GROWS = 3.0  # sd at x* over that on the data, from which it counts as grown
+SATURATED = 1.5  # sd at 10 x* over that at x*, up to which it is bounded
+ALIKE = 1.1  # ratio of sds up to which two nets are the same in it
+REASONABLE = 0.5  # error of an sd, relative, up to which it is of use
+_NEAR_ZERO = 0.5
+
+
+def growth(curve: Curve) -> float:
+    """The sd at x* over the mean sd on the data."""
+    return curve.part("x*").sd / curve.part("train").sd
+
+
+def beyond(curve: Curve) -> float:
+    """The sd far beyond x* over that at x*."""
+    return curve.part("far").sd / curve.part("x*").sd
+
+
+def value(curve: Curve) -> float:
+    """What is predicted at x*."""
+    return float(curve.part("x*").column("mean")[0])
+
+
+def claims(curves: Curves) -> Iterator[Claim]:
+    """All of them, in the order of the paper."""
+    for say in (_standard, _process, _relu, _tanh, _rates, _depth, _few, _truth):
+        yield say(curves)
+
+
+def _standard(curves: Curves) -> Claim:
+    curve = curves.standard(RELU_5)
+    bare = np.isnan(curve.column("sd")).all()
+    truth = float(curve.part("x*").column("y")[0])
+    return claim(
+        """The standard dropout NN model (fig. 2a) predicts value 0 for point x* with
+        high confidence, even though it is clearly not a sensible prediction.""",
+        f"""A number with no doubt attached: {verdict(bare)}; it is {value(curve):+.2f},
+        and {truth:+.2f} was measured. That it is 0 (within {_NEAR_ZERO:g}):
+        {verdict(abs(value(curve)) < _NEAR_ZERO)}.""",
+    )
+
+
+def _process(curves: Curves) -> Claim:
+    grown = growth(curves.process(SQUARED_EXPONENTIAL))
+    return claim(
+        "The GP model represents this by increasing its predictive uncertainty.",
+        f"""Its sd at x* is {grown:.1f} times that on the data (at least {GROWS:g}):
+        {verdict(grown >= GROWS)}.""",
+    )
+
+
+def _relu(curves: Curves) -> Claim:
+    curve, limit = curves.mc(RELU_5), curves.process(RELU_KERNEL)
+    grown = growth(curve) >= GROWS and beyond(curve) > SATURATED
+    return claim(
+        "the uncertainty is increasing far from the data for the ReLU model",
+        f"""At x* the sd is {growth(curve):.1f} times that on the data (at least
+        {GROWS:g}), and at {FAR:g} x* it is {beyond(curve):.1f} times that at x*:
+        {verdict(grown)}. The GP with the kernel of such nets: {growth(limit):.1f} and
+        {beyond(limit):.1f} times.""",
+    )
+
+
+def _tanh(curves: Curves) -> Claim:
+    limit = curves.process(ERF_KERNEL)
+    both = [curves.mc(model) for model in (TANH_LOW, TANH_HIGH)]
+    bounded = all(beyond(curve) <= SATURATED for curve in both)
+    return claim(
+        "whereas for the TanH model it stays bounded",
+        f"""From x* to {FAR:g} x* the sd is multiplied by
+        {", ".join(f"{beyond(curve):.2f}" for curve in both)} (drop 0.1, 0.2; at most
+        {SATURATED:g}): {verdict(bounded)}. At x* it is
+        {", ".join(f"{growth(curve):.2f}" for curve in both)} times that on the data.
+        The GP with the kernel of an erf net: {growth(limit):.1f} and
+        {beyond(limit):.2f} times.""",
+    )
+
+
+def _rates(curves: Curves) -> Claim:
+    before, after = (
+        _everywhere(get(TANH_HIGH)).sd / _everywhere(get(TANH_LOW)).sd
+        for get in (curves.untrained, curves.mc)
+    )
+    alike = 1.0 / ALIKE <= after <= ALIKE
+    return claim(
+        """Models initialised with dropout probability 0.1 initially exhibit smaller
+        uncertainty than the ones initialised with dropout probability 0.2, but towards
+        the end of the optimisation when the model has converged the uncertainty is
+        almost undistinguishable.""",
+        f"""Over all months the sd with 0.2 is {before:.2f} times that with 0.1 before
+        training, so smaller with 0.1: {verdict(before > 1.0)}. At the end of ours it is
+        {after:.2f} times; alike (within a factor of {ALIKE:g}): {verdict(alike)}. The
+        released files give the two different rates and decays.""",
+    )
+
+
+def _depth(curves: Curves) -> Claim:
+    deep, flat = (_everywhere(curves.mc(model)) for model in (RELU_5, RELU_4))
+    gap = float(np.sqrt(np.square(deep.column("mean") - flat.column("mean")).mean()))
+    ratio = flat.sd / deep.sd
+    same = gap < deep.sd and 1.0 / ALIKE <= ratio <= ALIKE
+    return claim(
+        """Not plotted are the models with 4 layers as these converge to the same
+        results.""",
+        f"""The means of 4 and 5 layers differ by {gap:.2f} (root mean square over all
+        months; the sd of 5 layers is {deep.sd:.2f}), and the sd of 4 layers is
+        {ratio:.2f} times that of 5. The same, that is closer than one sd and within a
+        factor of {ALIKE:g}: {verdict(same)}.""",
+    )
+
+
+def _few(curves: Curves) -> Claim:
+    many = _everywhere(curves.mc(RELU_5))
+    few = _everywhere(curves.mc(RELU_5, FEW_DRAWS))
+    gap = np.abs(few.column("mean") - many.column("mean")) / many.column("sd")
+    off = np.abs(few.column("sd") / many.column("sd") - 1.0)
+    enough = gap.mean() < 1.0 and off.mean() < REASONABLE
+    return claim(
+        """A much smaller numbers can be used to get a reasonable estimation to the
+        predictive mean and uncertainty (see fig. 3 for example with T = 10).""",
+        f"""With T = {FEW_DRAWS} the mean is {gap.mean():.2f} sd and the sd
+        {off.mean():.0%} off that with T = {curves.n_draws}, on average; reasonable,
+        that is less than one sd and {REASONABLE:.0%}: {verdict(enough)}.""",
+    )
+
+
+def _truth(curves: Curves) -> Claim:
+    later = {
+        "MC dropout ReLU": curves.mc(RELU_5).part("later"),
+        "MC dropout tanh": curves.mc(TANH_LOW).part("later"),
+        "GP squared exponential": curves.process(SQUARED_EXPONENTIAL).part("later"),
+        "GP ReLU": curves.process(RELU_KERNEL).part("later"),
+    }
+    shares = "; ".join(
+        f"{name} {c.coverage(noise=False):.0%}, {c.coverage(noise=True):.0%} with noise"
+        for name, c in later.items()
+    )
+    honest = later["MC dropout ReLU"].coverage(noise=False) >= 0.9
+    return claim(
+        """in total, predictive mean plus/minus 2 standard deviations are shown,
+        representing 95% confidence""",
+        f"""Of the later months within 2 sd: {shares}. At least 90% for the ReLU net, as
+        drawn: {verdict(honest)}. What a model does not follow of the training months is
+        in its noise.""",
+    )
+
+
+def differences(curves: Curves) -> str:
+    """What our shorter training leaves."""
+    known = curves.mc(RELU_5).part("train")
+    share = 1.0 - (known.error / float(known.column("y").std())) ** 2
+    process = curves.process(SQUARED_EXPONENTIAL).part("train")
+    return flow(f"""After {known.n_steps:,} iterations, not a million, the ReLU net
+        explains {share:.0%} of the variance of the training months (RMSE
+        {known.error:.2f}; the GP with a squared exponential {process.error:.2f}). What
+        it leaves is the season, which counts as noise. So the sds here are those of
+        nets early in their training. Batches take the months in their order, as Caffe
+        reads a file that is not shuffled.""")
+
+
+def _everywhere(curve: Curve) -> Curve:
+    return curve.part("train", "later")
+
+
+_READING = f"""x and y are as in the paper: months counted and standardised, ppm less
+the line through the training months, in their standard deviations. x* is the last place
+of the released test grid, "far" is {FAR:g} x*. The sd is that of the function, as drawn
+in the paper; a prediction with noise adds the noise variance 1/τ that is best for the
+bound on the training months (of a GP, that of the marginal likelihood). The paper did
+not have the later months; here they are compared with, nothing was chosen by them. A GP
+has hyper-parameters by marginal likelihood. "ReLU net" and "erf net" are the covariance
+functions of such nets of infinite width with Gaussian weights and no dropout; erf
+stands for tanh, since its kernel has a closed form."""
+_WIDE = 8.0  # deviations shown of tanh, as in the paper
+_YEARS = np.arange(1960, 1991, 10)
+_PPM = (-5.0, 0.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class CO2(Series):
+    """The released nets, but for the number of steps; GPs; and the truth."""
+
+    name = "co2"
+    title = "Figures 2 and 3 of paper 001: CO2 extrapolated"
+    full = SeriesEffort(width=1024, n_steps=1000, n_draws=1000, every=3, n_restarts=2)
+    asked_before = (TANH_LOW, TANH_HIGH)
+
+    @property
+    def nets(self) -> tuple[Net, ...]:
+        size = self.effort.size | {"batch_size": 200}
+        return (
+            Net(RELU_5, "relu", 4, 0.1, 1e-2, 1e-6, **size),
+            Net(TANH_LOW, "tanh", 4, 0.1, 5e-3, 5e-7, **size),
+            Net(TANH_HIGH, "tanh", 4, 0.2, 1e-2, 0.0, **size),
+            Net(RELU_4, "relu", 3, 0.1, 1e-2, 1e-6, gamma=1e-5, power=0.1, **size),
+        )
+
+    @property
+    def task(self) -> SeriesTask:
+        """Training months, later months up to x*, x* itself and a place far beyond."""
+        data, every = load_co2(), self.effort.every
+        star = float(data.x_test[-1])
+        later = data.future.x < star
+        nearest = int(np.abs(data.future.x - star).argmin())
+        places = Places.of(
+            [
+                ("train", data.train.x[::every], data.train.y[::every]),
+                ("later", data.future.x[later][::every], data.future.y[later][::every]),
+                ("x*", np.array([star]), data.future.y[nearest : nearest + 1]),
+                ("far", np.array([FAR * star]), np.array([np.nan])),
+            ]
+        )
+        return SeriesTask(data.train.x, data.train.y, places)
+
+    def row(self, curve: Curve) -> dict[str, str]:
+        train, later = curve.part("train"), curve.part("later")
+        return {
+            "sd, data": f"{train.sd:.3f}",
+            "sd, x*": f"{curve.part('x*').sd:.3f}",
+            "x*/data": f"{growth(curve):.2f}",
+            "far/x*": f"{beyond(curve):.2f}",
+            "mean at x*": f"{value(curve):+.2f}",
+            "RMSE, data": f"{train.error:.2f}",
+            "RMSE, later": f"{later.error:.2f}",
+            "later within 2 sd": f"{later.coverage(noise=False):.0%}",
+            "with noise": f"{later.coverage(noise=True):.0%}",
+        }
+
+    def page(self, records: Sequence[Point]) -> Iterator[Part]:
+        curves, data = self.curves(records), load_co2()
+        yield f"Data: {data.source}; {len(data.train)} months to learn from."
+        yield from self.settings()
+        yield _READING
+        yield "## Numbers"
+        named = curves.named((RELU_5, RELU_4, TANH_LOW, TANH_HIGH), KERNELS)
+        yield self.numbers(curves, named)
+        yield "## The paper's claims"
+        yield from claims(curves)
+        yield "## What differs from the paper"
+        yield differences(curves)
+
+    def figure(self, records: Sequence[Point]) -> Figure:
+        """Figures 2 and 3 with the truth: a panel per model."""
+        data = load_co2()
+        star, end = float(data.x_test[-1]), float(data.train.x[-1])
+        later = data.future.x <= star
+        observed = Observed(
+            data.train.x, data.train.y, data.future.x[later], data.future.y[later]
+        )
+        content = [
+            (title, curve.part("train", "later", "x*"))
+            for title, curve in _content(self.curves(records)).items()
+        ]
+        wide = {title: _WIDE for title, _ in content if f"({_WIDE:g} sd)" in title}
+        figure, grid = draw_panels(
+            content, observed, height=7.6, limits=(-4.0, 6.5), wide=wide
+        )
+        for axes in grid.ravel().tolist():
+            axes.axvline(end, color="black", linestyle="--", linewidth=0.8)
+            axes.axvline(star, color="black", linestyle=":", linewidth=1.0)
+            axes.annotate("x*", (star, 5.4), xytext=(-9, 0), textcoords="offset points")
+        grid[0, 0].legend(loc="upper left")
+        _in_units(grid[0, 0], data)
+        name_outer(grid, "year", "ppm above the line")
+        return figure
+
+
+def _content(curves: Curves) -> dict[str, Curve]:
+    return {
+        "2a. Standard dropout, ReLU": curves.standard(RELU_5),
+        "2b. GP, squared exponential": curves.process(SQUARED_EXPONENTIAL),
+        f"2c. MC dropout, ReLU, T = {curves.n_draws}": curves.mc(RELU_5),
+        f"2d. MC dropout, tanh, drop 0.1 ({_WIDE:g} sd)": curves.mc(TANH_LOW),
+        f"3. MC dropout, ReLU, T = {FEW_DRAWS}": curves.mc(RELU_5, FEW_DRAWS),
+        f"MC dropout, tanh, drop 0.2 ({_WIDE:g} sd)": curves.mc(TANH_HIGH),
+        "GP, kernel of the ReLU net": curves.process(RELU_KERNEL),
+        "GP, kernel of an erf net, like tanh": curves.process(ERF_KERNEL),
+    }
+
+
+def _in_units(axes: Axes, data: CO2Data) -> None:
+    """Ticks in years and ppm, for what is drawn in the paper's units."""
+    months = np.concatenate([data.train.month, data.future.month])
+    x = np.concatenate([data.train.x, data.future.x])
+    starts = (_YEARS - 1970) * 12.0  # months since 1970, as datetime64 counts them
+    places = np.interp(starts, months.astype(np.float64), x)
+    axes.set_xticks(places, [str(year) for year in _YEARS])
+    sd = data.transform.residual_std
+    axes.set_yticks([ppm / sd for ppm in _PPM], [f"{ppm:g}" for ppm in _PPM])

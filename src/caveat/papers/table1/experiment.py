@@ -1,0 +1,263 @@
+"""Table 1 of paper 001: nine regression sets, four protocols."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from caveat.data import load_uci
+from caveat.papers.experiment import Experiment
+from caveat.papers.page import Part, flow, markdown_table, table
+from caveat.papers.style import panels
+from caveat.papers.table1.comparison import (
+    METRICS,
+    OPPONENTS,
+    PAIRED_WITH,
+    Row,
+    SplitMean,
+    paired_z,
+    rows,
+    verdict,
+)
+from caveat.papers.table1.jobs import Job, Key, Record
+from caveat.papers.table1.protocols import variants
+from caveat.papers.table1.scoring import run
+
+_MARKS = {"win": "+", "tie": "=", "lose": "-"}
+_DIGITS = {"rmse": {"naval": 5, "kin8nm": 4}, "ll": {}}
+
+
+def _settings(records: Sequence[Record]) -> str:
+    networks, draws = records[0].n_networks, records[0].n_draws
+    epochs = sorted({r.epochs for r in records})
+    span = f"{epochs[0]}" if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
+    return flow(f"""{records[0].hidden_layers} hidden layer(s), {networks} network(s),
+        {draws:,} draws each, {span} epochs.""")
+
+
+def _row(row: Row, metric: str) -> dict[str, str]:
+    return {
+        "set": row.dataset,
+        "splits": str(row.n_splits),
+        f"ours, {METRICS[metric]}": _shown(row, metric, row.ours[metric]),
+        **{name: _against(row, metric, name) for name in OPPONENTS},
+        "s/split": f"{row.seconds:.1f}",
+    }
+
+
+def _against(row: Row, metric: str, opponent: str) -> str:
+    value = row.published.get(opponent, {}).get(metric)
+    if value is None:
+        return ""
+    mark = _MARKS[verdict(metric, row.ours[metric], value)]
+    return f"{_shown(row, metric, value)} {mark}"
+
+
+def _shown(row: Row, metric: str, value: SplitMean) -> str:
+    digits = _DIGITS[metric].get(row.dataset, 3)
+    return f"{value.mean:.{digits}f} ± {value.error:.{digits}f}"
+
+
+def _count(own: Sequence[Row], metric: str) -> str:
+    parts = []
+    for name in OPPONENTS:
+        found = [
+            verdict(metric, row.ours[metric], row.published[name][metric])
+            for row in own
+            if metric in row.published.get(name, {})
+        ]
+        counts = [found.count(kind) for kind in _MARKS]
+        parts.append(f"{name} {counts[0]}/{counts[1]}/{counts[2]}")
+    return f"{METRICS[metric]}, win/tie/lose against " + ", ".join(parts) + "."
+
+
+def _paired(own: Sequence[Row], protocol: str) -> Iterator[str]:
+    against = PAIRED_WITH.get((protocol, own[0].variant))
+    if against is None:
+        return
+    yield f"Ours minus the authors' result on the same split (`{against}`):"
+    head = ["set", "RMSE", "in s.e.", "log-likelihood", "in s.e."]
+    yield markdown_table(head, [[row.dataset, *_differences(row)] for row in own])
+
+
+def _differences(row: Row) -> Iterator[str]:
+    for metric, gap in row.paired.items():
+        digits = _DIGITS[metric].get(row.dataset, 3)
+        yield f"{gap.mean:+.{digits}f} ± {gap.error:.{digits}f}"
+        yield f"{paired_z(gap):+.1f}"
+
+
+def _notes(own: Sequence[Row]) -> Iterator[str]:
+    free = [row for row in own if row.gains_by_precision]
+    if free:
+        named = ", ".join(f"{row.dataset} (at most {row.cap:.2f})" for row in free)
+        yield flow(f"""Gains in log-likelihood that come from a free precision and not
+            from the network alone: {named}. There even a perfect network could not have
+            scored more with the precisions of the 2018 grid, log p <= log(tau / 2 pi) /
+            2.""")
+
+
+def _averaging(records: Sequence[Record]) -> str:
+    """MC averaging against weight averaging."""
+    lines = ["RMSE by averaging passes / weights (standard dropout):"]
+    for name in dict.fromkeys(r.dataset for r in records):
+        own = [r for r in records if r.dataset == name]
+        digits = _DIGITS["rmse"].get(name, 3)
+        passes = sum(r.rmse for r in own) / len(own)
+        weights = sum(r.rmse_weight_averaging for r in own) / len(own)
+        lines.append(f"{name} {passes:.{digits}f} / {weights:.{digits}f}")
+    return lines[0] + " " + ", ".join(lines[1:]) + "."
+
+
+def _panel(panel: Axes, own: Sequence[Row], metric: str) -> None:
+    entries: list[tuple[str, SplitMean, bool]] = [
+        (f"ours, {row.variant}", row.ours[metric], True) for row in own
+    ]
+    published = own[0].published
+    entries += [
+        (name, published[name][metric], False)
+        for name in OPPONENTS
+        if metric in published.get(name, {})
+    ]
+    heights = np.arange(len(entries))[::-1]
+    for height, (_, value, is_ours) in zip(heights, entries, strict=True):
+        panel.errorbar(
+            value.mean,
+            height,
+            xerr=value.error,
+            fmt="o" if is_ours else "s",
+            color="black",
+            markerfacecolor="black" if is_ours else "white",
+            linewidth=1,
+            capsize=2,
+        )
+    panel.set_yticks(heights, [name for name, _, _ in entries])
+    panel.set_ylim(-0.6, len(entries) - 0.4)
+    panel.grid(visible=False, axis="y")
+
+
+SETS = (
+    "boston",
+    "concrete",
+    "energy",
+    "kin8nm",
+    "naval",
+    "power",
+    "protein",
+    "wine",
+    "yacht",
+)
+_SPLITS_PER_JOB = {"paper": 20}  # whose splits have few networks each
+_FEW_SPLITS = 5
+
+
+@dataclass(frozen=True)
+class Table1(Experiment[Job, Record]):
+    """A protocol of Table 1; a job is some splits of a set.
+
+    Attributes
+    ----------
+    protocol : str
+        ``"paper"``, ``"grid"``, ``"best"`` or ``"flagship"``.
+    sets : str
+        Short names with commas, by default all; what the file holds of others is
+        shown, too.
+    splits : int, optional
+        Only the first so many of each set.
+    """
+
+    protocol: str = "paper"
+    sets: str = ""
+    splits: int | None = None
+
+    record = Record
+
+    @property
+    def name(self) -> str:
+        return f"table1_{self.protocol}"
+
+    @property
+    def title(self) -> str:
+        return f"Table 1 of paper 001, protocol `{self.protocol}`"
+
+    @property
+    def command(self) -> str:
+        quick = " --quick" if self.quick else ""
+        return f"caveat reproduce table1 --protocol {self.protocol}{quick}"
+
+    def jobs(self, records: Sequence[Record]) -> list[Job]:
+        """Those of missing splits, the largest sets first."""
+        known = {record.key for record in records}
+        names = [name.strip() for name in self.sets.split(",")] if self.sets else SETS
+        sizes = {name: load_uci(name) for name in names}
+        return [
+            job
+            for name in sorted(names, key=lambda name: -len(sizes[name]))
+            for own in variants(self.protocol, name)
+            for job in self._jobs(name, own, len(sizes[name].splits), known)
+        ]
+
+    def _jobs(
+        self, dataset: str, own: tuple[str, ...], n_splits: int, known: set[Key]
+    ) -> Iterator[Job]:
+        count = n_splits if self.splits is None else min(self.splits, n_splits)
+        whole = Job(str(self.protocol), own, dataset, tuple(range(count)), self.quick)
+        missing = [
+            k for k in whole.splits if not known.issuperset(whole.only((k,)).keys)
+        ]
+        size = _SPLITS_PER_JOB.get(self.protocol, _FEW_SPLITS)
+        for start in range(0, len(missing), size):
+            yield whole.only(tuple(missing[start : start + size]))
+
+    def key(self, record: Record) -> Key:
+        return record.key
+
+    def keys(self, job: Job) -> list[Key]:
+        return job.keys
+
+    def ordered(self, known: Mapping[Hashable, list[Record]]) -> list[Record]:
+        """All that the file holds, by their keys."""
+        return sorted((r for own in known.values() for r in own), key=self.key)
+
+    def run(self, job: Job) -> list[Record]:
+        return run(job)
+
+    def page(self, records: Sequence[Record]) -> Iterator[Part]:
+        all_rows = rows(records)
+        yield flow("""Means over splits ± standard error, in the units of y;
+            log-likelihood in nats, higher is better. After a published number: + we
+            win, = tie within one combined standard error, - we lose. The authors'
+            results are from their logs; others are as printed, and count with an error
+            of 0.005 more for their rounding. Spreads of Deep Ensembles are read as
+            standard deviations.""")
+        for variant in dict.fromkeys(row.variant for row in all_rows):
+            own = [row for row in all_rows if row.variant == variant]
+            used = [r for r in records if r.variant == variant]
+            yield f"## {variant}"
+            yield _settings(used)
+            for metric in METRICS:
+                yield table(_row(row, metric) for row in own)
+                yield _count(own, metric)
+            yield from _paired(own, used[0].protocol)
+            yield from _notes(own)
+            yield _averaging(used)
+        if all(record.dataset != "year" for record in records):
+            yield "YearPredictionMSD (`--sets year`): not run."
+
+    def figure(self, records: Sequence[Record]) -> Figure:
+        """A panel per set and metric; ours are filled."""
+        table = rows(records)
+        sets = list(dict.fromkeys(row.dataset for row in table))
+        figure, grid = panels(len(sets), len(METRICS), height=1.6 * len(sets) + 0.3)
+        for line, name in zip(grid, sets, strict=True):
+            own = [row for row in table if row.dataset == name]
+            for axes, metric in zip(line, METRICS, strict=True):
+                _panel(axes, own, metric)
+            line[0].set_title(name, loc="left", fontweight="bold")
+            line[1].set_yticklabels([])
+        for axes, metric in zip(grid[-1], METRICS, strict=True):
+            better = "lower" if metric == "rmse" else "higher"
+            axes.set_xlabel(f"{METRICS[metric]} ({better} is better)")
+        return figure

@@ -1,0 +1,239 @@
+"""The predictive of a classifier: averaged probabilities and their disagreement.
+
+.. [Gal2016] Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation:
+   representing model uncertainty in deep learning. ICML 2016 (seed paper 001, 5.2).
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Self, final
+
+import torch
+from torch import Tensor
+
+from caveat import _validation
+from caveat._random import Seed, as_seed
+from caveat.errors import DrawsNotKeptError
+from caveat.predictive.base import DRAWS_FIRST, count_of
+from caveat.predictive.classification import ClassificationPredictive
+from caveat.predictive.moments import Moments, working_dtype
+from caveat.predictive.tally import Tally
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class CategoricalPredictive(ClassificationPredictive):
+    """Class probabilities and uncertainties, from the logits of T draws [Gal2016]_.
+
+    With p_t = softmax of draw t. Make one by :meth:`from_logits`, or by
+    ``MCDropout.classify``; of a network without noise by :meth:`point`. All but
+    ``draws`` is known whether the draws are kept or not. For ``variation_ratio`` one
+    uniform number per draw serves all rows, so each row is right by itself, and the
+    answer depends neither on batching nor on row order.
+
+    Attributes
+    ----------
+    argmax_variation_ratio : Tensor, shape (batch, *extra)
+        ``variation_ratio`` with the most probable label of each draw (ledger E12). It
+        ignores the noise within draws and is in general smaller.
+    logits_mean, logits_std : Tensor, shape (batch, *extra, classes)
+        Of the logits over draws. For a class masked by -inf: -inf and 0 if in all
+        draws, -inf and inf if in some.
+
+    Examples
+    --------
+    >>> import torch
+    >>> logits = torch.tensor([[[2.0, 0.0], [2.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]])
+    >>> predictive = CategoricalPredictive.from_logits(logits)  # 2 draws, 2 rows
+    >>> predictive.probs
+    tensor([[0.8808, 0.1192],
+            [0.5000, 0.5000]])
+    >>> predictive.mutual_information.round(decimals=4)  # draws agree on row 0 only
+    tensor([0.0000, 0.3278])
+    >>> predictive.argmax_variation_ratio
+    tensor([0.0000, 0.5000])
+    """
+
+    _probs: Tensor
+    _log_probs: Tensor
+    _mean_error: Tensor
+    _entropy: Tensor
+    _expected_entropy: Tensor
+    _mutual_information: Tensor
+    _variation_ratio: Tensor
+    argmax_variation_ratio: Tensor
+    logits_mean: Tensor
+    logits_std: Tensor
+    _draws: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
+
+    @classmethod
+    def from_logits(cls, logits: Tensor, *, seed: Seed = 0) -> Self:
+        """The predictive of the logits of T stochastic passes.
+
+        Parameters
+        ----------
+        logits : Tensor, shape (draws, batch, *extra, classes)
+            Held, not copied. A logit of -inf masks a class.
+        seed : int, torch.Generator or None, default 0
+            Of the labels sampled for ``variation_ratio``.
+
+        Returns
+        -------
+        CategoricalPredictive
+            Which keeps the logits as its ``draws``.
+        """
+        logits = _validation.logits(logits)
+        tally = Tally.of(logits, seed=as_seed(seed))
+        return cls.from_tally(tally, working_dtype(logits.dtype), logits.detach())
+
+    @classmethod
+    def point(cls, logits: Tensor) -> Self:
+        """The answer of a network whose noise is turned off.
+
+        Parameters
+        ----------
+        logits : Tensor, shape (batch, *extra, classes)
+            What the network says. A logit of -inf masks a class.
+
+        Returns
+        -------
+        CategoricalPredictive
+            With no draws and no mutual information: it knows nothing of what the
+            network does not know. The variation ratio is 1 - max(``probs``).
+
+        Examples
+        --------
+        >>> import torch
+        >>> one = CategoricalPredictive.point(torch.tensor([[2.0, 0.0]]))
+        >>> one.probs, one.variation_ratio, one.mutual_information
+        (tensor([[0.8808, 0.1192]]), tensor([0.1192]), tensor([0.]))
+        """
+        logits = _validation.floating("logits", logits).detach()
+        tally = Tally.of(_validation.logits(logits.unsqueeze(0)), seed=0)
+        found = cls.from_tally(tally, working_dtype(logits.dtype))
+        nothing = torch.zeros_like(found.entropy)
+        return replace(
+            found,
+            n_draws=0,
+            _mean_error=torch.zeros_like(found.probs),
+            _expected_entropy=found.entropy,
+            _mutual_information=nothing,
+            _variation_ratio=1.0 - found.probs.amax(-1),
+            argmax_variation_ratio=nothing,
+        )
+
+    @classmethod
+    def from_tally(
+        cls, tally: Tally, dtype: torch.dtype, draws: Tensor | None = None
+    ) -> Self:
+        """The predictive of a finished tally; what accumulators end with.
+
+        Parameters
+        ----------
+        tally : Tally
+            Of all draws.
+        dtype : torch.dtype
+            The type of the answers.
+        draws : Tensor, optional
+            The logits themselves, if they are to be kept.
+
+        Returns
+        -------
+        CategoricalPredictive
+            With all answers computed.
+        """
+        probs = tally.probs
+        entropy, expected, information = _entropies(tally)
+        logits_mean, logits_std = _logit_moments(tally)
+        return cls(
+            n_draws=probs.count,
+            _probs=probs.mean.to(dtype),  # E7: pbar = (1/T) sum_t softmax(logits_t)
+            _log_probs=(tally.log_sum - math.log(probs.count)).to(dtype),
+            _mean_error=probs.mean_error.to(dtype),  # E4
+            _entropy=entropy.to(dtype),
+            _expected_entropy=expected.to(dtype),
+            _mutual_information=information.to(dtype),
+            _variation_ratio=_variation_ratio(tally.sampled, probs).to(dtype),
+            argmax_variation_ratio=_variation_ratio(tally.favoured, probs).to(dtype),
+            logits_mean=logits_mean.to(dtype),
+            logits_std=logits_std.to(dtype),
+            _draws=draws,
+        )
+
+    @property
+    def probs(self) -> Tensor:
+        return self._probs
+
+    @property
+    def log_probs(self) -> Tensor:
+        return self._log_probs
+
+    @property
+    def mean_error(self) -> Tensor:
+        return self._mean_error
+
+    @property
+    def entropy(self) -> Tensor:
+        return self._entropy
+
+    @property
+    def expected_entropy(self) -> Tensor:
+        return self._expected_entropy
+
+    @property
+    def mutual_information(self) -> Tensor:
+        return self._mutual_information
+
+    @property
+    def variation_ratio(self) -> Tensor:
+        return self._variation_ratio
+
+    @property
+    def draws(self) -> Tensor:
+        if self.n_draws == 0:
+            return super().draws
+        if self._draws is None:
+            raise DrawsNotKeptError(
+                "draws were not kept, only what was counted from them. "
+                "Pass keep_draws=True to MCDropout.classify."
+            )
+        return self._draws
+
+    def _columns(self) -> dict[str, Tensor]:
+        own = {"argmax_variation_ratio": self.argmax_variation_ratio}
+        return super()._columns() | own
+
+    def _headline(self) -> str:
+        extra = f" of {tuple(self.entropy.shape[1:])}" if self.entropy.ndim > 1 else ""
+        rows = f"{count_of(len(self), 'row')}{extra}, {self.probs.shape[-1]} classes"
+        if self.n_draws == 0:
+            return f"{rows}, point"
+        kept = "kept" if self._draws is not None else "not kept"
+        return f"{rows}, {count_of(self.n_draws, 'draw')} ({kept})"
+
+
+def _entropies(tally: Tally) -> tuple[Tensor, Tensor, Tensor]:
+    """Predictive entropy, expected entropy and their difference."""
+    most = math.log(tally.probs.mean.shape[-1])
+    # E8: H(pbar) = -sum_c pbar_c log pbar_c
+    entropy = torch.special.entr(tally.probs.mean).sum(-1).clamp(0.0, most)
+    # E9: (1/T) sum_t H(p_t), at most H(pbar) but for rounding
+    expected = torch.minimum(tally.entropy / tally.probs.count, entropy)
+    # E10: I = H(pbar) - (1/T) sum_t H(p_t)
+    return entropy, expected, entropy - expected
+
+
+def _variation_ratio(counts: Tensor, probs: Moments) -> Tensor:
+    """Share of labels, counted as (batch, *extra, classes), that are not the mode."""
+    # E11 (labels sampled from p_t) and E12 (argmax p_t): v = 1 - count(mode) / T
+    return 1.0 - counts.amax(-1).to(probs.mean.dtype) / probs.count
+
+
+def _logit_moments(tally: Tally) -> tuple[Tensor, Tensor]:
+    mean, std = tally.logits.mean, tally.logits.variance.sqrt()
+    always = tally.masked == tally.logits.count
+    sometimes = (tally.masked > 0) & ~always
+    return (
+        mean.masked_fill(always | sometimes, -torch.inf),
+        std.masked_fill(sometimes, torch.inf),
+    )

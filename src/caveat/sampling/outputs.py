@@ -1,0 +1,85 @@
+"""Which tensor of what a model returns is read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from caveat._torch import pytree
+from caveat.errors import InputTypeError, ShapeError
+
+_NO_OUTPUT = """The model returned {kind}, and it is not clear which tensor to read.
+Say which:  {method}(..., output=lambda out: out[{example}])"""
+
+Output = Callable[[Any], Tensor]
+
+
+@dataclass(frozen=True)
+class Picker:
+    """Picks the tensor of interest from what a model returns.
+
+    Attributes
+    ----------
+    method : str
+        Who asks, for messages.
+    output : callable or None
+        The user's choice; by default it is the only tensor, or the logits.
+    """
+
+    method: str
+    output: Output | None = None
+
+    def __post_init__(self) -> None:
+        if self.output is not None and not callable(self.output):
+            raise InputTypeError(
+                f"output must be a function of what the model returns. "
+                f"Got {self.output!r}."
+            )
+
+    def pick(self, leaves: list[Any], structure: pytree.TreeSpec) -> Tensor:
+        """The tensor of interest of one draw, given by its leaves."""
+        returned = pytree.tree_unflatten(leaves, structure)
+        tensor = self._chosen(returned) if self.output else self._plain(returned)
+        if tensor.dim() == 0:
+            raise ShapeError(
+                f"{self.method} needs an output of shape (batch, ...). Got a single "
+                f"number; pick a tensor with rows by output=."
+            )
+        return tensor
+
+    def position(self, leaves: list[Any], structure: pytree.TreeSpec) -> int | None:
+        """Which leaf is of interest; None if it is made of leaves by ``output``."""
+        picked = self.pick(leaves, structure)
+        return next((i for i, leaf in enumerate(leaves) if leaf is picked), None)
+
+    def _chosen(self, returned: Any) -> Tensor:
+        assert self.output is not None
+        tensor: Any = self.output(returned)
+        if not isinstance(tensor, Tensor):
+            kind = type(tensor).__name__
+            raise InputTypeError(f"output= must return a tensor. Got {kind}.")
+        return tensor
+
+    def _plain(self, returned: Any) -> Tensor:
+        tensor = find_output(returned)
+        if tensor is None:
+            example = repr(next(iter(returned))) if isinstance(returned, dict) else "0"
+            kind = type(returned).__name__
+            raise InputTypeError(
+                _NO_OUTPUT.format(kind=kind, method=self.method, example=example)
+            )
+        return tensor
+
+
+def find_output(output: Any) -> Tensor | None:
+    """The tensor of a model's output, if it is plain which: itself, or its logits."""
+    if isinstance(output, Tensor):
+        return output
+    if isinstance(getattr(output, "logits", None), Tensor):
+        return output.logits
+    if isinstance(output, dict) and isinstance(output.get("logits"), Tensor):
+        return output["logits"]
+    if isinstance(output, list | tuple) and len(output) == 1:
+        return find_output(output[0])
+    return None

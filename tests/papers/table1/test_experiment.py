@@ -1,0 +1,213 @@
+"""The jobs of Table 1, resumed runs, and the stored results."""
+
+import io
+import math
+import shutil
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from caveat.cli import main
+from caveat.data import load_uci, uci
+from caveat.data.uci_sets import UCI_SETS
+from caveat.errors import ParameterError
+from caveat.papers.records import read_records
+from caveat.papers.runner import complete, reproduce
+from caveat.papers.table1 import comparison
+from caveat.papers.table1 import experiment as table1
+from caveat.papers.table1.comparison import rows
+from caveat.papers.table1.experiment import Table1
+from caveat.papers.table1.jobs import Record
+from caveat.papers.table1.protocols import VARIANTS
+from caveat.papers.table1.scoring import run
+
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
+
+
+def a_record(**changes):
+    values = {
+        "protocol": "paper",
+        "variant": "published precision",
+        "dataset": "boston",
+        "split": 0,
+        "rmse": 3.0,
+        "log_likelihood": -2.5,
+        "rmse_weight_averaging": 3.1,
+        "scale": 0.16,
+        "drop_rate": 0.05,
+        "input_drop_rate": 0.05,
+        "hidden_layers": 1,
+        "epochs": 400,
+        "n_networks": 1,
+        "n_draws": 10_000,
+        "seconds": 1.0,
+    }
+    return Record(**(values | changes))
+
+
+def stored_in(experiment):
+    return read_records(experiment.path("csv"), Record)
+
+
+def test_all_that_the_file_holds_is_kept_and_sorted(tmp_path, real_data):
+    own = Table1(tmp_path, protocol="paper", sets="yacht", splits=2)
+    yacht, boston = a_record(dataset="yacht"), a_record()
+    assert own.ordered({r.key: [r] for r in (yacht, boston)}) == [boston, yacht]
+
+
+def test_jobs_are_those_of_missing_splits(tmp_path, real_data):
+    own = Table1(tmp_path, protocol="paper", sets="yacht, boston", splits=3)
+    (yacht,) = (job for job in own.jobs([]) if job.dataset == "yacht")
+    assert yacht.splits == (0, 1, 2)
+    both = ("published precision", "searched precision")
+    known = [a_record(dataset="yacht", split=1, variant=v) for v in both]
+    half = [a_record(dataset="yacht", split=0, variant=both[0])]
+    (yacht,) = (job for job in own.jobs(known + half) if job.dataset == "yacht")
+    assert yacht.splits == (0, 2) and yacht.variants == both
+    assert [job.dataset for job in own.jobs([])] == ["boston", "boston", "yacht"]
+
+
+@pytest.mark.parametrize("protocol", VARIANTS)
+def test_every_protocol_runs_and_is_resumed(protocol, tmp_path, monkeypatch, real_data):
+    own = Table1(tmp_path, True, protocol, "yacht", 1)
+    page = reproduce(own, n_workers=1)
+    for variant in sum(VARIANTS[protocol], ()):
+        assert (f"## {variant}" in page) == (variant != "no dropout")
+    assert (tmp_path / f"table1_{protocol}_quick.png").stat().st_size > 10_000
+    records = stored_in(own)
+    assert all(math.isfinite(r.log_likelihood) and 0 < r.rmse < 20 for r in records)
+
+    def never(job):
+        raise AssertionError(f"{job} was run again")
+
+    monkeypatch.setattr(table1, "run", never)
+    assert reproduce(own, n_workers=1) == page
+
+
+def test_what_was_finished_before_an_interruption_is_kept(
+    tmp_path, monkeypatch, real_data
+):
+    done = []
+
+    def stop_at_the_second(job):
+        if done:
+            raise KeyboardInterrupt
+        done.append(job)
+        return run(job)
+
+    monkeypatch.setattr(table1, "run", stop_at_the_second)
+    monkeypatch.setattr(table1, "_FEW_SPLITS", 1)
+    own = Table1(tmp_path, True, "flagship", "yacht", 3)
+    with pytest.raises(KeyboardInterrupt):
+        complete(own, n_workers=1)
+    assert [r.split for r in stored_in(own)] == [0]
+    monkeypatch.setattr(table1, "run", run)
+    complete(own, n_workers=1)
+    assert [r.split for r in stored_in(own)] == [0, 1, 2]
+
+
+def test_two_workers_give_what_one_gives(tmp_path, real_data):
+    found = []
+    for n_workers in (1, 2):
+        own = Table1(tmp_path / str(n_workers), True, "grid", "yacht", 6)
+        complete(own, n_workers=n_workers)
+        found.append([replace(r, seconds=0.0) for r in stored_in(own)])
+    assert len(found[0]) == 6
+    assert found[0] == found[1]
+
+
+def test_year_has_its_row(tmp_path, monkeypatch, real_data):
+    """On a small file of the same shape; the real one is downloaded by users."""
+    tiny = replace(UCI_SETS[-1], n_rows=60, n_test=6)
+    monkeypatch.setattr(uci, "UCI_SETS", (*UCI_SETS[:-1], tiny))
+    folder = tmp_path / "data"
+    (folder / "uci" / tiny.folder).mkdir(parents=True)
+    for table in Path(real_data, "uci").glob("*.csv"):
+        shutil.copy(table, folder / "uci")
+    (folder / "uci" / tiny.folder / "yearpredictionmsd.zip").write_bytes(_year(60))
+    monkeypatch.setenv("CAVEAT_DATA", str(folder))
+    own = Table1(tmp_path / "out", True, "paper", "year")
+    page = reproduce(own, n_workers=1)
+    assert "| year | 1 |" in page and "not run" not in page
+    with pytest.raises(ParameterError, match="--protocol paper"):
+        reproduce(replace(own, protocol="grid"), n_workers=1)
+
+
+def _year(n_rows):
+    rng = np.random.default_rng(0)
+    table = np.column_stack(
+        [rng.integers(1922, 2011, n_rows), rng.normal(size=(n_rows, 90))]
+    )
+    text = "\n".join(",".join(f"{v:.5g}" for v in row) for row in table)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("YearPredictionMSD.txt", text)
+    return packed.getvalue()
+
+
+def test_command_line(tmp_path, capsys, real_data):
+    arguments = "reproduce table1 --quick --sets yacht --splits 1 --workers 1".split()
+    assert main([*arguments, "--output", str(tmp_path)]) == 0
+    assert "| yacht | 1 |" in capsys.readouterr().out
+    assert main(["reproduce", "table1", "--protocol", "worst"]) == 2
+
+
+def stored(protocol):
+    found = stored_in(Table1(RESULTS, protocol=protocol))
+    if not found:
+        pytest.skip(f"needs results: caveat reproduce table1 --protocol {protocol}")
+    return rows(found)
+
+
+def worse_by(row, metric):
+    """How many standard errors worse than the authors on the same splits."""
+    z = comparison.paired_z(row.paired[metric])
+    return z if metric == "rmse" else -z
+
+
+def test_stored_results_are_complete(real_data):
+    for protocol in ("paper", "best", "flagship"):
+        for row in stored(protocol):
+            assert row.n_splits == len(load_uci(row.dataset).splits)
+
+
+def test_paper_is_reproduced(real_data):
+    """Within 3 standard errors of the authors on every set, paired by split."""
+    for row in stored("paper"):
+        for metric in row.paired:
+            z = comparison.paired_z(row.paired[metric])
+            assert abs(z) < 3 or (
+                row.variant == "searched precision"
+                and z * (1 if metric == "ll" else -1) > 0
+            ), (row.dataset, row.variant, metric, z)
+
+
+def test_one_layer_is_no_worse_than_the_grid_of_2018(real_data):
+    rows_ = [row for row in stored("best") if row.variant == "1 layer"]
+    assert len(rows_) == 9
+    for row in rows_:
+        for metric in ("rmse", "ll"):
+            assert worse_by(row, metric) < 2, (row.dataset, metric)
+
+
+def test_two_layers_are_better_than_the_grid_of_2018_on_six_sets(real_data):
+    better = [
+        row.dataset
+        for row in stored("best")
+        if row.variant == "2 layers"
+        and row.paired["rmse"].mean < 0
+        and row.paired["ll"].mean > 0
+    ]
+    assert len(better) >= 6
+
+
+def test_flagship_is_ahead_of_deep_ensembles(real_data):
+    ahead = [
+        row.dataset
+        for row in stored("flagship")
+        if row.ours["ll"].mean > row.published["Deep Ensembles"]["ll"].mean
+    ]
+    assert len(ahead) >= 8

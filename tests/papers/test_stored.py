@@ -1,0 +1,59 @@
+"""Stored pages and figures follow from the stored numbers, without computing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from caveat.papers.catalogue import REPRODUCTIONS
+from caveat.papers.page import Claim
+from caveat.papers.records import read_records
+from caveat.papers.runner import regenerate
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+OPTIONS = {"table1": [{"protocol": p} for p in ("paper", "best", "flagship")]}
+STORED = [
+    pytest.param(each, options, id=" ".join([each.name, *options.values()]))
+    for each in REPRODUCTIONS
+    for options in OPTIONS.get(each.name, [{}])
+]
+NUMBERS_ONLY = [f"table1 {p['protocol']}" for p in OPTIONS["table1"]]
+
+
+@pytest.fixture
+def experiment(request, monkeypatch, real_data):
+    each, options = request.param
+    found = each.experiment(RESULTS, **options)
+
+    def unwanted(*_):
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(type(found), "run", unwanted)
+    monkeypatch.setattr(type(found), "extras", unwanted)
+    return found
+
+
+@pytest.mark.parametrize(
+    "experiment", [pytest.param(p.values, id=p.id) for p in STORED], indirect=True
+)
+def test_page_and_figure_are_those_of_the_stored_numbers(experiment, tmp_path):
+    page, figure = regenerate(experiment)
+    assert page == experiment.path("md").read_text()
+    figure.savefig(tmp_path / "drawn.png")
+    drawn, kept = imread(tmp_path / "drawn.png"), imread(experiment.path("png"))
+    assert drawn.shape == kept.shape
+    assert np.abs(drawn - kept).mean() < 1e-3  # another font or version moves pixels
+
+
+@pytest.mark.parametrize(
+    "experiment",
+    [pytest.param(p.values, id=p.id) for p in STORED if p.id not in NUMBERS_ONLY],
+    indirect=True,
+)
+def test_pages_hold_claims_with_what_was_found(experiment):
+    records = read_records(experiment.path("csv"), experiment.record)
+    parts = list(experiment.page(records))
+    claims = [part for part in parts if isinstance(part, Claim)]
+    assert claims and all(claim.words for claim in claims)
+    assert all(c.found for c in claims) or "hold" in "".join(map(str, parts))
