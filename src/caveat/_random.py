@@ -26,7 +26,7 @@ from caveat.errors import InputTypeError
 Seed: TypeAlias = torch.Generator | int | None
 
 _MASK = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15
+GOLDEN = 0x9E3779B97F4A7C15
 _MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
@@ -65,10 +65,10 @@ def random_bits(
     ``first_row`` shifts the coordinate along ``row_axis``, for a block of rows that
     starts further down.
     """
-    per_draw = [_mix_int(key + _GOLDEN * (t + 1)) for t in draws]
-    bits = torch.tensor([_signed(k) for k in per_draw], device=device)
+    per_draw = [_mix_int(key + GOLDEN * (t + 1)) for t in draws]
+    bits = torch.tensor([signed(k) for k in per_draw], device=device)
     bits = bits.view(-1, *[1] * len(shape))
-    return _mix(
+    return mixed(
         bits + _offsets(shape, first_row, row_axis, device)
     )  # shape: (draws, *shape)
 
@@ -83,10 +83,34 @@ def random_uniform(
     device: torch.device | None = None,
 ) -> Tensor:
     """Float64 numbers, uniform on the open interval (0, 1)."""
-    bits = random_bits(
-        key, draws, shape, first_row=first_row, row_axis=row_axis, device=device
+    return unit_interval(
+        random_bits(
+            key, draws, shape, first_row=first_row, row_axis=row_axis, device=device
+        )
     )
+
+
+def block_bits(
+    key: int,
+    block: int,
+    shape: Sequence[int],
+    first_row: int,
+    row_axis: int,
+    device: torch.device | None,
+) -> Tensor:
+    """64 random bits for every coordinate, those of one draw or of a block of them."""
+    bits = _offsets(shape, first_row, row_axis, device)
+    return mixed(bits + signed(_mix_int(key + GOLDEN * (block + 1))))
+
+
+def unit_interval(bits: Tensor) -> Tensor:
+    """Random bits as float64 numbers, uniform on the open interval (0, 1)."""
     return ((bits >> 12) & ((1 << 52) - 1)).double().add_(0.5).mul_(2.0**-52)
+
+
+def high_half(bits: Tensor) -> Tensor:
+    """The upper 32 bits, as numbers from 0 on."""
+    return _logical_shift(bits, 32)
 
 
 def _offsets(
@@ -96,15 +120,15 @@ def _offsets(
     for axis, size in enumerate(shape):
         start = first_row if axis == row_axis else 0
         coordinate = torch.arange(start, start + size, device=device)
-        constant = _signed(_mix_int(_GOLDEN * (axis + 1)) | 1)
+        constant = signed(_mix_int(GOLDEN * (axis + 1)) | 1)
         total = total + (coordinate * constant).view(-1, *[1] * (len(shape) - axis - 1))
     return total
 
 
-def _mix(bits: Tensor) -> Tensor:
+def mixed(bits: Tensor) -> Tensor:
     """SplitMix64 finaliser, in place; int64 has the same low bits as uint64."""
     for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
-        bits.bitwise_xor_(_logical_shift(bits, shift)).mul_(_signed(multiplier))
+        bits.bitwise_xor_(_logical_shift(bits, shift)).mul_(signed(multiplier))
     return bits.bitwise_xor_(_logical_shift(bits, 31))
 
 
@@ -119,6 +143,7 @@ def _mix_int(value: int) -> int:
     return value ^ (value >> 31)
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
+    """The int64 number with the same 64 bits."""
     value &= _MASK
     return value - (1 << 64) if value >> 63 else value

@@ -38,6 +38,7 @@ class Sampler:
     model: nn.Module
     seed: int
     shared: bool
+    stratified: bool = False
 
     def session(self, batch: Batch) -> "Session":
         """Ready to draw for ``batch``."""
@@ -96,7 +97,13 @@ class Sampler:
     def omega(self, plan: Plan, batch: Batch, draw: int) -> DrawOmega:
         """Draw number ``draw`` of ω for this batch."""
         return DrawOmega(
-            self.seed, draw, plan.layouts, batch.rows, batch.first_row, self.shared
+            self.seed,
+            draw,
+            plan.layouts,
+            batch.rows,
+            batch.first_row,
+            self.shared,
+            self.stratified,
         )
 
 

@@ -110,6 +110,11 @@ class MCDropout:
     shared : bool
         True: one ω per draw for all rows, so that a draw is a function. False: each
         row has noise of its own.
+    stratified : bool
+        True: in every 64 draws a unit is dropped as often as its rate says, so that
+        means and class probabilities need fewer draws; each draw alone is what it is
+        without. Monte Carlo errors are then those of independent draws, and too large.
+        Not for draws that must be independent, as in Thompson sampling.
     batch_dim : int
         The axis of the inputs that holds the rows.
     analytic : bool, optional
@@ -134,10 +139,13 @@ class MCDropout:
         *,
         seed: Seed = None,
         shared: bool = True,
+        stratified: bool = False,
         batch_dim: int = 0,
         analytic: bool | None = None,
     ) -> None:
-        self._sampler = Sampler(check_model(model), as_seed(seed), bool(shared))
+        self._sampler = Sampler(
+            check_model(model), as_seed(seed), bool(shared), bool(stratified)
+        )
         self._axis = check.draw_number(batch_dim)
         self._analytic = analytic
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from caveat._random import random_bits, random_uniform, stream_key
+from caveat._strata import drop_words, dropped, pieces, stratified_uniform
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class NoiseSpec:
     device: torch.device
     first_row: int = 0
     row_axis: int = 0
+    stratified: bool = False
 
     def sample(self, seed: int, draws: range) -> Tensor:
         """The noise of these draws, of shape (draws, *shape)."""
@@ -88,9 +90,27 @@ class NoiseSpec:
             device=self.device,
         )
 
+    def dropped(self, key: int, draws: range, drop_rate: float) -> Tensor:
+        """Where numbers are dropped as often as the rate says in a block of draws."""
+        found = torch.empty(len(draws), *self.shape, dtype=torch.int16).to(self.device)
+        for piece in pieces(draws):
+            words = drop_words(
+                key,
+                piece.number,
+                drop_rate,
+                self.shape,
+                first_row=self.first_row,
+                row_axis=self.row_axis,
+                device=self.device,
+            )
+            stop = piece.first + len(piece.places)
+            found[piece.first : stop] = dropped(words, piece.places)
+        return found
+
     def uniform(self, key: int, draws: range) -> Tensor:
         """A number in (0, 1), in double precision, for each number."""
-        return random_uniform(
+        drawn = stratified_uniform if self.stratified else random_uniform
+        return drawn(
             key,
             draws,
             self.shape,
@@ -112,8 +132,11 @@ class Mask:
         return self.scale
 
     def sample(self, spec: NoiseSpec, key: int, draws: range) -> Tensor:
-        threshold = min(int(self.keep_prob * 2**64), 2**64 - 1) - 2**63
-        kept = spec.bits(key, draws) < threshold
+        if spec.stratified:
+            kept = spec.dropped(key, draws, 1.0 - self.keep_prob) == 0
+        else:
+            threshold = min(int(self.keep_prob * 2**64), 2**64 - 1) - 2**63
+            kept = spec.bits(key, draws) < threshold
         return kept.to(spec.dtype).mul_(self.scale)
 
 

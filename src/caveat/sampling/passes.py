@@ -9,7 +9,7 @@ written in ``caveat.sampling.rules``.
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -93,6 +93,7 @@ class DrawOmega:
     rows: int
     first_row: int = 0
     shared: bool = True
+    stratified: bool = False
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         """Nothing to note: the noise follows from the name alone."""
@@ -101,18 +102,24 @@ class DrawOmega:
         self, site: SiteCall, law: Law, shape: Sequence[int], like: Tensor
     ) -> tuple[NoiseSpec, Layout | None]:
         """Noise for every element, or for every element of one row if it is shared."""
-        name, dtype, device = site.name, like.dtype, like.device
-        layout = self.layouts.get(name)
+        layout = self.layouts.get(site.name)
+        spec = NoiseSpec(
+            site.name,
+            law,
+            tuple(shape),
+            like.dtype,
+            like.device,
+            stratified=self.stratified,
+        )
         if layout is None or not layout.fits(shape, self.rows):
-            # Rows cannot be told apart: every element has noise of its own.
-            return NoiseSpec(name, law, tuple(shape), dtype, device), None
+            return spec, None  # rows cannot be told apart: each element has its own
         split = list(layout.split(shape, self.rows))
         if self.shared:
             split[layout.row_axis] = 1
-            return NoiseSpec(name, law, tuple(split), dtype, device), layout
+            return replace(spec, shape=tuple(split)), layout
         first_row, axis = self.first_row, layout.row_axis
-        return NoiseSpec(
-            name, law, tuple(split), dtype, device, first_row, axis
+        return replace(
+            spec, shape=tuple(split), first_row=first_row, row_axis=axis
         ), layout
 
 
