@@ -179,9 +179,24 @@ def test_parts_are_imported_when_asked_for():
         caveat.therory  # noqa: B018
 
 
-def test_import_brings_in_nothing_optional():
+def test_import_loads_no_part():
     code = (
-        "import sys, caveat; "
+        "import sys, torch, caveat; "
+        "print([m for m in sys.modules if m.startswith('caveat.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "['caveat.errors', 'caveat._version']"
+
+
+def test_names_stay_once_they_are_there():
+    assert caveat.MCDropout is caveat.sampling.MCDropout is vars(caveat)["MCDropout"]
+
+
+def test_plain_use_brings_in_nothing_optional():
+    code = (
+        "import sys, caveat; caveat.MCDropout, caveat.audit, caveat.noise; "
         "print([m for m in ('pandas', 'statsmodels', 'transformers', 'torch._dynamo',"
         " 'matplotlib.pyplot', 'sklearn', 'jax', 'optuna', 'scipy', 'rich')"
         " if m in sys.modules])"

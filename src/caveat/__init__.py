@@ -3,21 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from caveat import errors, noise
+from caveat import errors
 from caveat._version import __version__
-from caveat.predictive import (
-    CategoricalPredictive,
-    ClassificationPredictive,
-    GaussianPredictive,
-    Predictive,
-    RegressionPredictive,
-)
-from caveat.sampling.context import stochastic
-from caveat.sampling.mcdropout import MCDropout
-from caveat.sampling.registry import register_noise
-from caveat.sampling.sites import Site, Sites, audit
 
 if TYPE_CHECKING:
+    from caveat import noise
     from caveat.estimators import (
         BayesianDropoutClassifier,
         BayesianDropoutRegression,
@@ -26,6 +16,21 @@ if TYPE_CHECKING:
         DropoutRegressor,
         DropoutSearchCV,
         dropout_path,
+    )
+    from caveat.predictive import (
+        CategoricalPredictive,
+        ClassificationPredictive,
+        GaussianPredictive,
+        Predictive,
+        RegressionPredictive,
+    )
+    from caveat.sampling import (
+        MCDropout,
+        Site,
+        Sites,
+        audit,
+        register_noise,
+        stochastic,
     )
 
 __all__ = [
@@ -52,40 +57,33 @@ __all__ = [
     "stochastic",
 ]
 
-# scikit-learn takes a second to import, and not everybody needs it.
-_ESTIMATORS = frozenset(
-    {
-        "BayesianDropoutClassifier",
-        "BayesianDropoutRegression",
-        "BayesianDropoutRegressionCV",
-        "DropoutClassifier",
-        "DropoutRegressor",
-        "DropoutSearchCV",
-        "dropout_path",
-    }
-)
+# Parts and names are imported when first asked for: nobody needs all of them.
 _PARTS = frozenset(
-    {
-        "data",
-        "decisions",
-        "estimators",
-        "evaluation",
-        "maxent",
-        "rl",
-        "sampling",
-        "theory",
-        "training",
-    }
+    """
+    data decisions estimators evaluation maxent noise predictive rl sampling theory
+    training
+    """.split()
 )
+_NAMES = {
+    "caveat.predictive": """CategoricalPredictive ClassificationPredictive
+        GaussianPredictive Predictive RegressionPredictive""",
+    "caveat.sampling": "MCDropout Site Sites audit register_noise stochastic",
+    "caveat.estimators": """BayesianDropoutClassifier BayesianDropoutRegression
+        BayesianDropoutRegressionCV DropoutClassifier DropoutRegressor DropoutSearchCV
+        dropout_path""",
+}
+_WHERE = {name: part for part, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ESTIMATORS:
-        return getattr(import_module("caveat.estimators"), name)
+    if name in _WHERE:
+        found = getattr(import_module(_WHERE[name]), name)
+        globals()[name] = found  # asked for once
+        return found
     if name in _PARTS:
         return import_module(f"caveat.{name}")
     raise AttributeError(f"module 'caveat' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_PARTS])
+    return sorted({*__all__, *_PARTS})

@@ -22,8 +22,6 @@ from caveat.predictive import (
     GaussianPredictive,
     MomentPredictive,
 )
-from caveat.sampling.closed_form.moments import moments_of
-from caveat.sampling.closed_form.readings import closed_reading, improved
 from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.gathering import (
@@ -338,6 +336,8 @@ class MCDropout:
         UnsupportedModelError
             If the model has a part that no rule covers; the message names it.
         """
+        from caveat.sampling.closed_form.moments import moments_of  # few need it
+
         picker = Picker("moments", output)
         call = _Call(inputs, kwinputs, batch_size, False)
         name = type(self.model).__name__
@@ -399,6 +399,8 @@ class MCDropout:
         ending = None if self._analytic is False else _ending(session, picker)
         closed = None
         if ending is not None:
+            from caveat.sampling.closed_form.readings import closed_reading
+
             at_any_cost = bool(self._analytic) or saves_draws
             closed = closed_reading(session, picker, ending, at_any_cost=at_any_cost)
         return Sampled(session, picker) if closed is None else closed
@@ -420,7 +422,11 @@ def _improved(
 ) -> GaussianPredictive:
     """The predictive of draws, with closed forms if every batch has them."""
     known = [part for part in found if part is not None]
-    return improved(drawn, known) if len(known) == len(found) else drawn
+    if len(known) < len(found):
+        return drawn
+    from caveat.sampling.closed_form.readings import improved
+
+    return improved(drawn, known)
 
 
 def _result(gathered: Sequence[Gathering]) -> Any:
