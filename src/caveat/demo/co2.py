@@ -23,6 +23,7 @@ from caveat.demo.table import Report
 from caveat.demo.timing import timed
 from caveat.demo.training import fit, half_squared_error, layer
 from caveat.evaluation import PredictiveDisplay
+from caveat.evaluation.axes import BLUE
 from caveat.noise import weight_decay_groups
 from caveat.predictive import GaussianPredictive
 from caveat.sampling import MCDropout
@@ -32,7 +33,7 @@ N_TRAIN = 272  # months with data, to March 1981, as in the paper
 DROP_RATE = 0.1
 LENGTHSCALE = 0.02  # with tau near 1, a weight decay near the paper's 1e-6
 PRECISIONS = np.logspace(-1, 2, 31)  # tau in standardised units
-RED, LINE = "#d62728", "#1f4fd8"
+RED = "#d62728"
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ def figure(task: CO2Task, standard: Tensor, predictive: GaussianPredictive) -> F
     for ax in (left, right):
         _observations(ax, task)
     line = {"linewidth": 1.8}
-    left.plot(year, task.scale * standard[:, 0].numpy(), color=LINE, **line)
+    left.plot(year, task.scale * standard[:, 0].numpy(), color=BLUE, **line)
     left.set_title("(a) standard dropout: one deterministic pass", loc="left")
     PredictiveDisplay.from_predictive(
         year, predictive, scale=task.scale, ax=right, **line
@@ -202,7 +203,7 @@ def _without_noise(ax: Axes, task: CO2Task, predictive: GaussianPredictive) -> N
     mean, sd = predictive.mean[:, 0], predictive.epistemic_variance[:, 0].sqrt()
     lines = torch.stack([mean - 2 * sd, mean + 2 * sd], 1).numpy() * task.scale
     label = ["±2 sd of the draws, without noise", "_"]
-    ax.plot(task.series.year, lines, ":", color=LINE, linewidth=1.2, label=label)
+    ax.plot(task.series.year, lines, ":", color=BLUE, linewidth=1.2, label=label)
 
 
 def _observations(ax: Axes, task: CO2Task) -> None:
