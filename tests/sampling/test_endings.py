@@ -70,8 +70,8 @@ def test_nothing_closed_is_walked_through_in_vain(monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("a closed form was asked for")
 
-    monkeypatch.setattr("caveat.sampling.mcdropout.closed_reading", never)
-    monkeypatch.setattr("caveat.sampling.mcdropout.improved", never)
+    monkeypatch.setattr("caveat.sampling.closed_form.readings.closed_reading", never)
+    monkeypatch.setattr("caveat.sampling.closed_form.readings.improved", never)
     x = torch.ones(2, 4)
     head, bent = Function(WITH["head"]), Function(WITHOUT["bent"])
     MCDropout(head).classify(x, n_draws=3)
