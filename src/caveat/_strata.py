@@ -27,11 +27,10 @@ _ORDERS = 4096
 
 
 class Piece(NamedTuple):
-    """Draws of one slice, and where they stand in what was asked for."""
+    """Draws of one slice."""
 
     number: int  # of the slice
     places: range  # in the slice
-    first: int  # in the answer
 
 
 def pieces(draws: range) -> Iterator[Piece]:
@@ -40,7 +39,7 @@ def pieces(draws: range) -> Iterator[Piece]:
     while start < draws.stop:
         number, place = divmod(start, SLICE)
         stop = min(draws.stop, (number + 1) * SLICE)
-        yield Piece(number, range(place, place + stop - start), start - draws.start)
+        yield Piece(number, range(place, place + stop - start))
         start = stop
 
 

@@ -83,3 +83,8 @@ def test_independent_draws_are_the_default():
         caveat.MCDropout(model, seed=0, stratified=False).draws(X, n_draws=20), plain
     )
     assert not torch.equal(draws(model, 20), plain)
+
+
+def test_repr_says_so():
+    assert "stratified" in repr(caveat.MCDropout(net(), seed=0, stratified=True))
+    assert "stratified" not in repr(caveat.MCDropout(net(), seed=0))

@@ -158,9 +158,10 @@ class MCDropout:
         return self._sampler.seed
 
     def __repr__(self) -> str:
-        sharing = "shared by rows" if self._sampler.shared else "per row"
+        masks = "shared by rows" if self._sampler.shared else "per row"
+        masks += ", stratified" if self._sampler.stratified else ""
         return (
-            f"MCDropout({type(self.model).__name__}, seed={self.seed}, masks {sharing})"
+            f"MCDropout({type(self.model).__name__}, seed={self.seed}, masks {masks})"
         )
 
     def function(self, number: int) -> FunctionDraw:

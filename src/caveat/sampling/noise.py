@@ -8,7 +8,7 @@ row out, so that one draw of ω serves all rows and is a function of x.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -81,43 +81,31 @@ class NoiseSpec:
 
     def bits(self, key: int, draws: range) -> Tensor:
         """64 random bits for each number."""
-        return random_bits(
-            key,
-            draws,
-            self.shape,
-            first_row=self.first_row,
-            row_axis=self.row_axis,
-            device=self.device,
-        )
-
-    def dropped(self, key: int, draws: range, drop_rate: float) -> Tensor:
-        """Where numbers are dropped as often as the rate says in a block of draws."""
-        found = torch.empty(len(draws), *self.shape, dtype=torch.int16).to(self.device)
-        for piece in pieces(draws):
-            words = drop_words(
-                key,
-                piece.number,
-                drop_rate,
-                self.shape,
-                first_row=self.first_row,
-                row_axis=self.row_axis,
-                device=self.device,
-            )
-            stop = piece.first + len(piece.places)
-            found[piece.first : stop] = dropped(words, piece.places)
-        return found
+        return random_bits(key, draws, self.shape, **self._place)
 
     def uniform(self, key: int, draws: range) -> Tensor:
         """A number in (0, 1), in double precision, for each number."""
         drawn = stratified_uniform if self.stratified else random_uniform
-        return drawn(
-            key,
-            draws,
-            self.shape,
-            first_row=self.first_row,
-            row_axis=self.row_axis,
-            device=self.device,
-        )
+        return drawn(key, draws, self.shape, **self._place)
+
+    def dropped(self, key: int, draws: range, drop_rate: float) -> Tensor:
+        """Where numbers are dropped as often as the rate says in a block of draws."""
+        parts = [
+            dropped(
+                drop_words(key, piece.number, drop_rate, self.shape, **self._place),
+                piece.places,
+            )
+            for piece in pieces(draws)
+        ]
+        return torch.cat(parts)
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        return {
+            "first_row": self.first_row,
+            "row_axis": self.row_axis,
+            "device": self.device,
+        }
 
 
 @dataclass(frozen=True)
