@@ -9,9 +9,9 @@ from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import DrawOmega
 from caveat.sampling.plans import plan_for
 from caveat.sampling.program import Program
-from caveat.sampling.templates import template_of
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import run_pass
+from caveat.sampling.templates import template_of
 
 DRAWS = range(1, 8)
 

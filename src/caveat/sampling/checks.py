@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 
-class Departed(Exception):  # noqa: N818 (not an error: another path)
+class Departed(Exception):
     """A replay came to a point where the model might go another way."""
 
 

@@ -26,7 +26,7 @@ from caveat.sampling.program import Program
 from caveat.sampling.replay import Replay, programs
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
-from caveat.sampling.store import MOST_WAYS
+from caveat.sampling.store import MOST_WAYS, Known
 from caveat.sampling.tape import Tape
 from caveat.sampling.templates import Constants, Template, template_of
 
@@ -137,13 +137,13 @@ class Session:
         self._tensors = tensors_of(sampler.model)
         self._kind = plan.templates.kind(_kind_of(sampler, batch))
         recalled = self._recalled()
-        if recalled is not None and (self._kind.proved or self._kind.is_of(batch)):
-            self._ways.append(recalled)
-            self.structure = recalled.template.structure
+        if recalled is not None and recalled[0].is_safe_for(batch):
+            self._ways.append(recalled[1])
+            self.structure = recalled[0].template.structure
         else:
             self._run_model(0)
             if recalled is not None:
-                self._judge(recalled)
+                self._judge(*recalled)
 
     @property
     def rows_mix(self) -> bool:
@@ -210,26 +210,25 @@ class Session:
         for leaves in self.outputs(draws):
             yield leaves[position].unsqueeze(0)
 
-    def _recalled(self) -> "Way | None":
+    def _recalled(self) -> "tuple[Known, Way] | None":
         """A way of an earlier batch of this kind that this batch goes, too."""
         if not self._kind.holds_for(self._tensors):
             return None
-        for template in self._kind.templates:
+        for known in self._kind.known:
             try:
-                return Way(template, template.constants_for(self._batch))
+                constants = known.template.constants_for(self._batch)
             except (Departed, RuntimeError, TypeError, ValueError, IndexError):
                 continue
+            return known, Way(known.template, constants)
         return None
 
-    def _judge(self, recalled: "Way") -> None:
-        """Keep templates that give what the model gives."""
-        templates = self._kind.templates
-        if not self._ways or recalled.replay is None:
-            return
-        if self._agrees(recalled.replay):
-            self._kind.proved = True
-        else:
-            templates.clear()
+    def _judge(self, known: Known, way: "Way") -> None:
+        """Trust a template that gives what the model gave; forget any other."""
+        assert self._modelled is not None
+        if way.replay.agrees(self.seed, *self._modelled):
+            known.proved = True
+        elif known in self._kind.known:
+            self._kind.known.remove(known)
 
     def _another_way(self, draw: int) -> list[Any]:
         """A draw that the first way is not good for."""
@@ -248,13 +247,14 @@ class Session:
         )
         leaves, structure = pytree.tree_flatten(output)
         self.structure = structure
-        self._modelled = draw, leaves
+        plain = [v.detach() if isinstance(v, Tensor) else v for v in leaves]
+        self._modelled = draw, plain
         self._lost += 1
         if self._lost > 4 * MOST_WAYS:
             self._ways.clear()  # hardly any draw goes a known way
         if record and not run.recorder.escape and self._plan.switches.replayable:
             self._note_way(run, leaves, structure)
-        return leaves
+        return plain
 
     def _note_way(self, run: Pass, leaves: list[Any], structure: Any) -> None:
         if not any(isinstance(out, Tensor) for out in leaves):
@@ -268,10 +268,7 @@ class Session:
         if not way.settle(self._agrees):
             return
         self._ways.insert(0, way)
-        if len(self._ways) == 1:
-            self._kind.start(template, self._batch, self._tensors)
-        elif self._kind.templates:
-            self._kind.templates.append(template)
+        self._kind.note(template, self._batch, self._tensors)
 
     def _agrees(self, replay: "Replay") -> bool:
         """Whether a replay gives what the model gave; asked once for its source."""

@@ -38,13 +38,17 @@ class Program:
         an axis of draws in front.
     """
 
-    def __init__(self, tape: Tape, handed: frozenset[int], *, together: int = 1) -> None:
+    def __init__(
+        self, tape: Tape, handed: frozenset[int], *, together: int = 1
+    ) -> None:
         self._writer = _Writer(tape)
         self.run = self._writer.compiled()
         self.together = together
         self.constants = tuple(tape.constants)
         self.noises = tuple(tape.noises.values())
-        self.memo: dict[Any, list[Tensor]] = {}  # noise of the last call, if it is small
+        self.memo: dict[
+            Any, list[Tensor]
+        ] = {}  # noise of the last call, if it is small
         self._setup = tuple(tape.setup)
         made = handed | {op.result for op in self._setup}
         self._fixed = {n: c for n, c in tape.constants.items() if n not in made}

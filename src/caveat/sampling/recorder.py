@@ -327,7 +327,7 @@ class Recorder(DispatchMode):
         return {name: self._ref(value, noisy=noisy) for name, value in kwargs.items()}
 
     def _ref(self, argument: Any, *, noisy: bool) -> Any:
-        """``argument`` with refs for tensors, read by an operation that is ``noisy``."""
+        """``argument`` with refs for its tensors, as a (noisy) operation reads it."""
         if isinstance(argument, Tensor):
             return Ref(self._number(argument, noisy=noisy))
         if isinstance(argument, list | tuple):
@@ -464,8 +464,8 @@ class Recorder(DispatchMode):
     def _snapshot(self, tracked: "_Tracked", pristine: Tensor, storage: int) -> None:
         """Noisy operations so far shall see what is about to be written over."""
         copy = self.tape.new_value(pristine, self._new_group())
-        args = (Ref(tracked.base),)
-        self._append(Op(storage_copy, args, {}, (copy,), noisy=False))
+        whole = Op(storage_copy, (Ref(tracked.base),), {}, (copy,), noisy=False)
+        self._append(whole)
         renamed: dict[int, Ref] = {}
         for number in self._read_on.pop(storage, ()):
             old = self.kept.pop(number)
@@ -503,7 +503,9 @@ class Recorder(DispatchMode):
             None if t is None or id(t) in ids else self._number_result(t, noisy=noisy)
             for t in results
         )
-        self._append(Op(func, refs, keyword_refs, numbers, unpack, written, noisy=noisy))
+        self._append(
+            Op(func, refs, keyword_refs, numbers, unpack, written, noisy=noisy)
+        )
 
     # ------------------------------------------------------------ outside storages
 

@@ -15,6 +15,7 @@ from caveat.sampling.tape import Op, Ref, Tape
 
 _OPERATION = 40_000  # multiplications in the time that an operation takes to start
 _PER_NUMBER = 8  # in the time of reading and writing a number
+_BESIDE = 3  # draws that are computed to look at one of them
 _TOGETHER = 1 << 21  # numbers that may be held for draws computed together
 
 
@@ -57,9 +58,13 @@ class Replay:
         return position in self._noisy
 
     def agrees(self, seed: int, draw: int, expected: Sequence[Any]) -> bool:
-        """Whether replaying a draw gives what the model gave."""
+        """Whether replaying a draw gives what the model gave.
+
+        Beside it some more are asked for: draws computed together must not mix.
+        """
+        more = _BESIDE if self.together else 1
         try:
-            again = next(self.leaves(seed, range(draw, draw + 1)))
+            again = next(self.leaves(seed, range(draw, draw + more)))
         except CaveatError:
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
@@ -107,7 +112,9 @@ def _work(op: Op, tape: Tape) -> float:
     results = sum(math.prod(tape.values[n].shape) for n in op.results if n is not None)
     name = op_name(op.func)
     if name in ("linear", "conv1d", "conv2d", "conv3d"):
-        return results * (_PER_NUMBER + math.prod(tape.values[op.args[1].number].shape[1:]))
+        return results * (
+            _PER_NUMBER + math.prod(tape.values[op.args[1].number].shape[1:])
+        )
     if name in ("matmul", "mm", "bmm"):
         return results * (_PER_NUMBER + tape.values[op.args[0].number].shape[-1])
     if name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
@@ -126,4 +133,3 @@ def _close(left: Any, right: Any) -> bool:
     return torch.allclose(
         left, right, rtol=tolerance, atol=tolerance * scale, equal_nan=True
     )
-

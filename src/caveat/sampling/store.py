@@ -23,28 +23,42 @@ _SMALL = 1 << 16  # numbers of an input that are kept to be compared
 
 
 @dataclass(eq=False)
-class Kind:
-    """What is known of batches of one kind.
+class Known:
+    """A template, and what is known of it.
 
     Attributes
     ----------
-    templates : list of Template
-        One for each way that the model went.
+    template : Template
+        One way that the model goes.
     proved : bool
-        Whether they gave what the model gives for another batch.
+        Whether it gave what the model gives for another batch than its own.
     """
 
-    templates: list[Template] = field(default_factory=list)
+    template: Template
+    inputs: tuple[Any, ...]
     proved: bool = False
-    _tensors: tuple[tuple[Tensor, int], ...] = ()
-    _inputs: tuple[Any, ...] = ()
 
-    def start(self, template: Template, batch: Batch, tensors: list[Tensor]) -> None:
-        """Begin anew with the template of the first draw of a batch."""
-        self.proved = False
-        self.templates = [template] if _can_serve(template, batch, tensors) else []
-        self._tensors = tuple((t, t.data_ptr()) for t in tensors)
-        self._inputs = tuple(map(_remembered, batch.leaves))
+    def is_safe_for(self, batch: Batch) -> bool:
+        """Whether it is proved, or ``batch`` is the very one that was recorded."""
+        return self.proved or all(map(_is_same, self.inputs, batch.leaves))
+
+
+@dataclass(eq=False)
+class BatchKind:
+    """What is known of batches of one kind, as long as the model's tensors stay."""
+
+    known: list[Known] = field(default_factory=list)
+    _tensors: tuple[tuple[Tensor, int], ...] = ()
+
+    def note(self, template: Template, batch: Batch, tensors: list[Tensor]) -> None:
+        """Keep the template of a batch, if it can serve others."""
+        if not self.holds_for(tensors):
+            self.known.clear()
+            self._tensors = tuple((t, t.data_ptr()) for t in tensors)
+        if _can_serve(template, batch, tensors):
+            inputs = tuple(map(_remembered, batch.leaves))
+            self.known.append(Known(template, inputs))
+            del self.known[:-MOST_WAYS]
 
     def holds_for(self, tensors: list[Tensor]) -> bool:
         """Whether the model's tensors are those that were seen."""
@@ -53,22 +67,18 @@ class Kind:
             for one, (other, address) in zip(tensors, self._tensors, strict=True)
         )
 
-    def is_of(self, batch: Batch) -> bool:
-        """Whether the inputs are the very ones that were recorded."""
-        return all(map(_is_same, self._inputs, batch.leaves))
-
 
 class TemplateStore:
     """The kinds of batches that a plan has met, the last ones only."""
 
     def __init__(self) -> None:
-        self._kinds: OrderedDict[Any, Kind] = OrderedDict()
+        self._kinds: OrderedDict[Any, BatchKind] = OrderedDict()
 
-    def kind(self, key: Any) -> Kind:
+    def kind(self, key: Any) -> BatchKind:
         """What is known of a kind of batch."""
         found = self._kinds.get(key)
         if found is None:
-            found = self._kinds[key] = Kind()
+            found = self._kinds[key] = BatchKind()
             while len(self._kinds) > _MOST_KINDS:
                 self._kinds.popitem(last=False)
         else:
@@ -93,4 +103,3 @@ def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return torch.equal(one, other)
     return one is not None and one is other
-

@@ -187,4 +187,4 @@ def _same_view(left: Tensor, right: Tensor) -> bool:
 
 
 def _place(tensor: Tensor) -> tuple[int, int]:
-    return tensor.storage_offset(), tensor.untyped_storage().nbytes()
+    return int(tensor.storage_offset()), tensor.untyped_storage().nbytes()

@@ -22,9 +22,9 @@ _aten = torch.ops.aten
 _BROADCASTS = ELEMENTWISE | frozenset(
     """
     addcdiv addcmul alias atan2 bitwise_and bitwise_not bitwise_or bitwise_xor clone
-    contiguous detach eq floor_divide fmod ge gt isfinite isinf isnan le lerp logical_and
-    logical_not logical_or logical_xor lt masked_fill maximum minimum nan_to_num ne
-    remainder rsub to true_divide where _to_copy
+    contiguous detach eq floor_divide fmod ge gt isfinite isinf isnan le lerp
+    logical_and logical_not logical_or logical_xor lt masked_fill maximum minimum
+    nan_to_num ne remainder rsub to true_divide where _to_copy
     """.split()
 )
 
@@ -90,6 +90,8 @@ def draws_together(tape: Tape) -> Tape | None:
     """
     if any(op.writes or op.is_check for op in tape.ops):
         return None
+    if any(op.func is _aten.as_strided.default for op in tape.ops):
+        return None  # it speaks of places in memory, which are others here
     if any(0 in value.shape for value in tape.values):
         return None
     whole = _Rewriter(tape.copy())
@@ -114,8 +116,7 @@ class _Rewriter:
         return not self._drawn.isdisjoint(op.reads())
 
     def add(self, op: Op) -> None:
-        name = f"{op_name(op.func)}.{op_overload(op.func)}" if op_name(op.func) else ""
-        new = self._by_rule(op, name)
+        new = self._by_rule(op, _full_name(op.func))
         self.ops.append(self._mapped(op) if new is None else new)
         for number in op.results:
             if number is not None:
@@ -135,9 +136,9 @@ class _Rewriter:
             return self._moved(op, _DIMENSIONS[name], _DEFAULTS.get(name))
         if name in _RESHAPES:
             return self._changed(op, _aten.reshape.default, (-1, *self._result(op)))
-        rule = getattr(self, f"_{op_name(op.func)}", None) if name else None
+        rule = _RULES.get(op_name(op.func))
         if rule is not None:
-            return rule(op)
+            return rule(self, op)
         if name in _MORE_ROWS:
             return self._more_rows(op, _MORE_ROWS[name])
         return self._recurrent(op) if name in _RECURRENT else None
@@ -172,22 +173,17 @@ class _Rewriter:
         return Op(op.func, tuple(args), op.kwargs, op.results, op.unpack, path=op.path)
 
     def _linear(self, op: Op) -> Op | None:
-        x, weight, *bias = op.args
-        if weight.number not in self._drawn and self._only_first(op):
+        if self._only_first(op):
             return op
-        flat = len(self._shape(x.number)) == 2
-        return self._changed(op, _linear_of_each, *self._drawn_flags(op)) if flat else None
-
-    def _drawn_flags(self, op: Op) -> tuple[Any, ...]:
-        x, weight, *bias = op.args
-        own = bool(bias) and bias[0] is not None and bias[0].number in self._drawn
-        return weight, bias[0] if bias else None, own
+        x, weight, *rest = op.args
+        bias = rest[0] if rest else None
+        if len(self._shape(x.number)) != 2:
+            return None
+        own = bias is not None and bias.number in self._drawn
+        return self._changed(op, _linear_of_each, weight, bias, own)
 
     def _mm(self, op: Op) -> Op | None:
         return Op(_aten.matmul.default, op.args, {}, op.results, path=op.path)
-
-    def _bmm(self, op: Op) -> Op | None:
-        return self._mm(op)
 
     def _matmul(self, op: Op) -> Op | None:
         left, right = (len(self._shape(r.number)) for r in op.args)
@@ -236,10 +232,7 @@ class _Rewriter:
         args = (parts, _shifted(dim))
         return Op(op.func, args, {}, op.results, path=op.path)
 
-    def _stack(self, op: Op) -> Op | None:
-        return self._cat(op)
-
-    def _scaled_dot_product_attention(self, op: Op) -> Op | None:
+    def _attention(self, op: Op) -> Op | None:
         query, key, value = op.args[:3]
         if not all(r.number in self._drawn for r in (query, key, value)):
             return None
@@ -306,6 +299,29 @@ class _Rewriter:
         return new
 
 
+_RULES: dict[str, Callable[[_Rewriter, Op], Op | None]] = {
+    "linear": _Rewriter._linear,
+    "mm": _Rewriter._mm,
+    "bmm": _Rewriter._mm,
+    "matmul": _Rewriter._matmul,
+    "addmm": _Rewriter._addmm,
+    "baddbmm": _Rewriter._baddbmm,
+    "layer_norm": _Rewriter._layer_norm,
+    "permute": _Rewriter._permute,
+    "t": _Rewriter._t,
+    "expand": _Rewriter._expand,
+    "cat": _Rewriter._cat,
+    "stack": _Rewriter._cat,
+    "scaled_dot_product_attention": _Rewriter._attention,
+}
+
+
+def _full_name(func: Any) -> str:
+    """Name and overload of an operation of ATen, "" of any other function."""
+    name = op_name(func)
+    return f"{name}.{op_overload(func)}" if name else ""
+
+
 def _shifted(dim: Any) -> Any:
     """The same dimension, or dimensions, behind an axis of draws."""
     if isinstance(dim, list | tuple):
@@ -315,7 +331,9 @@ def _shifted(dim: Any) -> Any:
     return None
 
 
-def _linear_of_each(x: Tensor, weight: Tensor, bias: Tensor | None, own: bool) -> Tensor:
+def _linear_of_each(
+    x: Tensor, weight: Tensor, bias: Tensor | None, own: bool
+) -> Tensor:
     """A linear layer with weights of its own in each draw; x is (…, rows, inputs)."""
     out = torch.matmul(x, weight.transpose(-1, -2))
     if bias is None:
