@@ -61,9 +61,11 @@ from caveat.training.stopping import Watch
 x = np.linspace(-1, 1, 400)[:, None]
 spec = NetworkSpec((64, 64), schedule=Schedule(epochs=EPOCHS))
 rows = Rows.of(x, x)
-members = [Member.of(spec, str(i), precision=10.0, n_train=400, seed=i) for i in range(40)]
+of = lambda i: Member.of(spec, str(i), precision=10.0, n_train=400, seed=i)
+members = [of(i) for i in range(40)]
 task, store = Task("line", x, 2 * x), FileStore("scores.jsonl")
-specs = [spec.vary(drop_rate=rate, epochs=e) for e in (1, EPOCHS) for rate in (0.1, 0.2)]
+settings = [(r, e) for e in (1, EPOCHS) for r in (0.1, 0.2)]
+specs = [spec.vary(drop_rate=rate, epochs=e) for rate, e in settings]
 print("ready", flush=True)
 """
 NEVER = 10**6  # epochs that nobody lives to see
