@@ -13,16 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from caveat._torch import pytree
 from caveat.errors import CaveatError, InputTypeError, NoStochasticSiteError
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.inputs import Batch
+from caveat.sampling.noise import Layout
 from caveat.sampling.passes import DrawOmega, Pass
 from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.tape import Ref, Tape
+from caveat.sampling.trees import flatten, leaves_of
 
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
 identical. caveat.audit(model, x) lists where it is drawn; look for a result that is
@@ -112,7 +113,7 @@ class Session:
 
     Attributes
     ----------
-    structure : pytree.TreeSpec
+    structure : Structure
         How the leaves of an output make up what the model returns.
     tape : Tape or None
         The noisy part of the recorded pass; None if it cannot be replayed.
@@ -124,7 +125,7 @@ class Session:
         self._plan = plan
         self._first = 0
         output, run = self._run(0, record=True)
-        leaves, self.structure = pytree.tree_flatten(output)
+        leaves, self.structure = flatten(output)
         self._leaves = leaves
         self.tape: Tape | None = None
         self._replay = self._prepare_replay(run)
@@ -133,6 +134,11 @@ class Session:
     def rows_mix(self) -> bool:
         """Whether rows influence each other, so that the batch must stay whole."""
         return self._plan.rows_mix
+
+    @property
+    def output_layouts(self) -> tuple[Layout | None, ...]:
+        """Where the rows lie in each leaf of an output, as far as it is known."""
+        return self._plan.outputs
 
     @property
     def seed(self) -> int:
@@ -160,7 +166,7 @@ class Session:
             if draw == self._first:
                 yield self._leaves
             elif replay is None:
-                yield pytree.tree_leaves(self._run(draw, record=False)[0])
+                yield leaves_of(self._run(draw, record=False)[0])
             else:
                 yield from replay.leaves(
                     self._sampler.seed, draws[draw - draws.start :]
