@@ -4,13 +4,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from caveat._torch import pytree
 from caveat.errors import InputTypeError, ShapeError
+from caveat.sampling.trees import Structure, unflatten
 
 _NO_OUTPUT = """The model returned {kind}, and it is not clear which tensor to read.
 Say which:  {method}(..., output=lambda out: out[{example}])"""
+
+_VARYING = """Draw {number} has the shape {shape}, those before have {first}: the size
+of the output hangs on the noise (boxes that are left, tokens until the end), and such
+draws make no tensor. Read something of one size by output=, or take the draws one by
+one: [mc.function(t)(x) for t in range(100)]."""
 
 Output = Callable[[Any], Tensor]
 
@@ -37,9 +43,9 @@ class Picker:
                 f"Got {self.output!r}."
             )
 
-    def pick(self, leaves: list[Any], structure: pytree.TreeSpec) -> Tensor:
+    def pick(self, leaves: list[Any], structure: Structure) -> Tensor:
         """The tensor of interest of one draw, given by its leaves."""
-        returned = pytree.tree_unflatten(leaves, structure)
+        returned = unflatten(leaves, structure)
         tensor = self._chosen(returned) if self.output else self._plain(returned)
         if tensor.dim() == 0:
             raise ShapeError(
@@ -48,7 +54,7 @@ class Picker:
             )
         return tensor
 
-    def position(self, leaves: list[Any], structure: pytree.TreeSpec) -> int | None:
+    def position(self, leaves: list[Any], structure: Structure) -> int | None:
         """Which leaf is of interest; None if it is made of leaves by ``output``."""
         picked = self.pick(leaves, structure)
         return next((i for i, leaf in enumerate(leaves) if leaf is picked), None)
@@ -70,6 +76,17 @@ class Picker:
                 _NO_OUTPUT.format(kind=kind, method=self.method, example=example)
             )
         return tensor
+
+
+def same_shape(tensor: Tensor, first: torch.Size | None, number: int) -> torch.Size:
+    """The shape of a draw, which all draws must have."""
+    if first is not None and tensor.shape != first:
+        raise ShapeError(
+            _VARYING.format(
+                number=number, shape=tuple(tensor.shape), first=tuple(first)
+            )
+        )
+    return tensor.shape
 
 
 def find_output(output: Any) -> Tensor | None:
