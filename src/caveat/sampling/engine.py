@@ -208,14 +208,14 @@ class Session:
                 yield self._another_way(draw)
                 draw += 1
 
-    def column(self, position: int, draws: range) -> Iterator[Tensor]:
-        """One leaf of the output in blocks of draws: (draws, *shape)."""
+    def blocks(self, draws: range) -> Iterator[list[Any]]:
+        """As ``outputs``, some draws at a time: tensors have an axis of draws."""
         way = self.way
-        if way is not None and way.replay.together and way.replay.is_noisy(position):
-            yield from way.replay.columns(position, self.seed, draws)
+        if way is not None and way.replay.together:
+            yield from way.replay.blocks(self.seed, draws)
             return
         for leaves in self.outputs(draws):
-            yield leaves[position].unsqueeze(0)
+            yield [v.unsqueeze(0) if isinstance(v, Tensor) else v for v in leaves]
 
     def _recalled(self) -> "tuple[Known, Way] | None":
         """A way of an earlier batch of this kind that this batch goes, too."""

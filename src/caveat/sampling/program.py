@@ -21,7 +21,8 @@ from caveat.sampling.tape import Op, Ref, Tape, map_refs
 
 # Noise is drawn for several draws at a time, as many as keep it in a fast cache.
 _NOISE_PER_BLOCK = 1 << 20
-_NOISE_KEPT = 1 << 19  # numbers; the same draws are often asked for again
+_NOISE_KEPT = 1 << 18  # numbers; the same draws are often asked for again
+_SETS_KEPT = 4
 
 
 class Program:
@@ -130,7 +131,8 @@ class Bound:
         if noise is None:
             noise = [spec.fixed(seed, draws) for spec in self._program.noises]
             if sum(values.numel() for values in noise) <= _NOISE_KEPT:
-                memo.clear()
+                if len(memo) >= _SETS_KEPT:
+                    memo.clear()
                 memo[key] = noise
         return [
             spec.finished(values, self._by_number)

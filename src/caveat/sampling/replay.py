@@ -47,15 +47,14 @@ class Replay:
         for noisy in self._program.outputs(seed, draws):
             yield None if noisy is None else self._filled(noisy)
 
-    def columns(self, position: int, seed: int, draws: range) -> Iterator[Tensor]:
-        """One leaf in blocks of draws, (draws, *shape)."""
-        which = self._noisy.index(position)
+    def blocks(self, seed: int, draws: range) -> Iterator[list[Any]]:
+        """The leaves of many draws at a time, with the draws in front."""
         for noisy in self._program.blocks(seed, draws):
-            yield noisy[which]
-
-    def is_noisy(self, position: int) -> bool:
-        """Whether a leaf depends on noise."""
-        return position in self._noisy
+            leaves = self._filled(noisy)
+            for position, leaf in enumerate(leaves):
+                if isinstance(leaf, Tensor) and position not in self._noisy:
+                    leaves[position] = leaf.expand(len(noisy[0]), *leaf.shape)
+            yield leaves
 
     def agrees(self, seed: int, draw: int, expected: Sequence[Any]) -> bool:
         """Whether replaying a draw gives what the model gave.
