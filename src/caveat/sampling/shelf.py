@@ -74,11 +74,11 @@ class Shelf:
                 self._only = block.new_empty((self._n_draws, *block.shape[1:]))
             self._only[draw : draw + len(block)].copy_(block)
             return
-        for number, tensor in enumerate(block, draw - self._first):
-            if batch != self._batch or not 0 <= number < len(self._at):
-                number = self._turn_to(batch, draw, tensor)
-            self._at[number].copy_(tensor)
-            draw += 1
+        for number, tensor in enumerate(block, draw):
+            at = number - self._first
+            if batch != self._batch or not 0 <= at < len(self._at):
+                at = self._turn_to(batch, number, tensor)
+            self._at[at].copy_(tensor)
 
     def whole(self, n_draws: int) -> Tensor:
         """The first draws of all batches; the shelf is empty afterwards."""
