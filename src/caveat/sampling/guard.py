@@ -98,6 +98,7 @@ class Guard(TorchFunctionMode):
 
     def _notice_way_out(self, func: Any, args: Any) -> None:
         recorder = self._pass.recorder
+        recorder.raw.leave(args[0] if args else None)
         if args and recorder.is_noisy(args[0]):
             recorder.escape = f"{func.__name__} took a drawn value out of torch"
 

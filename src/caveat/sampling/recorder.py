@@ -45,6 +45,7 @@ from caveat.sampling.dispatch import (
     whole_storage,
 )
 from caveat.sampling.noise import NoiseSpec
+from caveat.sampling.raw import RawNumbers
 from caveat.sampling.tape import Op, Ref, Tape
 
 _aten = torch.ops.aten
@@ -62,6 +63,8 @@ class Recorder(DispatchMode):
         another draw may take another path: then every draw runs the model.
     where : str
         Path of the module that is running, noted on the tape.
+    raw : RawNumbers
+        Numbers that are still as they were drawn.
     """
 
     def __init__(self, rule_for: Callable[[OpOverload], Any], *, record: bool) -> None:
@@ -69,6 +72,7 @@ class Recorder(DispatchMode):
         self.tape = Tape()
         self.escape: str | None = None
         self.where = ""
+        self.raw = RawNumbers()
         self._rule_for = rule_for
         self._active = False
         self._was_active: list[bool] = []
@@ -106,8 +110,16 @@ class Recorder(DispatchMode):
         result = func(*args, **kwargs)
         inputs = {storage_address(t) for t in tensors_in((*args, *kwargs.values()))}
         self._note_fresh(result, inputs)
+        self.raw.read(inputs, result)
         if self._noisy and not inputs.isdisjoint(self._noisy):
             self._write_down(func, args, kwargs, result, inputs)
+        return result
+
+    def run_clean(self, func: OpOverload, *args: Any) -> Any:
+        """Run one operation whose result is the same whatever is drawn."""
+        args = self._without_outside(args)
+        result = func(*args)
+        self._note_fresh(result, {storage_address(t) for t in tensors_in(args)})
         return result
 
     def finish(self, outputs: list[Any]) -> Tape:
@@ -121,6 +133,11 @@ class Recorder(DispatchMode):
     def is_noisy(self, tensor: Any) -> bool:
         """Whether the value of ``tensor`` depends on noise."""
         return isinstance(tensor, Tensor) and storage_address(tensor) in self._noisy
+
+    def is_outside(self, tensor: Tensor) -> bool:
+        """Whether ``tensor`` existed before the pass."""
+        storage = storage_address(tensor)
+        return storage not in self._fresh and storage not in self._noisy
 
     # ------------------------------------------------------------ dispatch
 
@@ -259,7 +276,7 @@ class Recorder(DispatchMode):
         returned = {}
         for name in info.written:
             target = args[name] if isinstance(name, int) else kwargs.get(name)
-            if isinstance(target, Tensor) and self._is_outside(target):
+            if isinstance(target, Tensor) and self.is_outside(target):
                 private = self._privatise(target)
                 returned[id(private)] = target
                 if isinstance(name, int):
@@ -270,6 +287,7 @@ class Recorder(DispatchMode):
             args[name] if isinstance(name, int) else kwargs.get(name)
             for name in info.written
         ]
+        self.raw.written(tensors_in(targets), (*args, *kwargs.values()))
         if self._record:
             self._prepare_write(list(tensors_in(targets)), (*args, *kwargs.values()))
         result = func(*args, **kwargs)
@@ -350,10 +368,6 @@ class Recorder(DispatchMode):
             del self._noisy[storage]
         alive = len(self._fresh) + len(self._noisy)
         self._sweep_beyond = alive + max(4, alive // 8)
-
-    def _is_outside(self, tensor: Tensor) -> bool:
-        storage = storage_address(tensor)
-        return storage not in self._fresh and storage not in self._noisy
 
     def _privatise(self, tensor: Tensor) -> Tensor:
         storage = storage_address(tensor)
