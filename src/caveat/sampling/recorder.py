@@ -184,14 +184,19 @@ class Recorder(DispatchMode):
             return
         unpack = not isinstance(result, Tensor)
         results = result if unpack else (result,)
-        if not any(self._depends(t, inputs) for t in results):
+        sources = op_info(func).sources
+        noisy = [
+            self._depends(t, inputs) and self._has_noisy_source(sources.get(i), args)
+            for i, t in enumerate(results)
+        ]
+        if not any(noisy):
             return
         # Arguments first: an operation may return its argument, which then gets a new
         # number.
         refs, keyword_refs = self._refs(args), self._keyword_refs(kwargs)
         numbers = tuple(
-            self._number_result(t) if self._depends(t, inputs) else None
-            for t in results
+            self._number_result(t) if drawn else None
+            for t, drawn in zip(results, noisy, strict=True)
         )
         op = Op(func, refs, keyword_refs, numbers, unpack, path=self.where)
         self.tape.ops.append(op)
@@ -202,6 +207,12 @@ class Recorder(DispatchMode):
             return tensor is not None
         storage = storage_address(tensor)
         return storage in self._noisy or storage not in inputs
+
+    def _has_noisy_source(self, places: tuple[int, ...] | None, args: Any) -> bool:
+        """Whether the arguments that a result depends on are noisy; None means all."""
+        if places is None:
+            return True
+        return any(self.is_noisy(args[place]) for place in places if place < len(args))
 
     def _escapes(self, func: OpOverload, args: Any, result: Any) -> bool:
         info = op_info(func)
