@@ -70,6 +70,7 @@ def run_pass(
         run.started = time.perf_counter()
         output = copy.root(*args, **kwargs)
         run.finished = time.perf_counter()
+        run.settle()
     return output, run
 
 
