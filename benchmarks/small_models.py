@@ -34,7 +34,7 @@ class LSTMClassifier(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Read the last step."""
         y, _ = self.net(x)
-        return self.head(self.drop(y[:, -1]))  # type: ignore[no-any-return]
+        return self.head(self.drop(y[:, -1]))
 
 
 class DropThenPack(nn.Module):
@@ -52,7 +52,7 @@ class DropThenPack(nn.Module):
             self.drop(x), lengths, batch_first=True, enforce_sorted=False
         )
         _, (h, _) = self.net(packed)
-        return self.head(h[-1])  # type: ignore[no-any-return]
+        return self.head(h[-1])
 
 
 class EarlyExit(nn.Module):
