@@ -4,6 +4,8 @@ All seeds are fixed. Tests of distribution reject at p < 1e-6, each of fewer tha
 hundred comparisons, so a right generator would fail for less than one seed in 10,000.
 """
 
+import itertools
+
 import pytest
 import torch
 from scipy import stats
@@ -138,3 +140,36 @@ NUMBERS = [
     [0.4691197382018265, 0.6830688690363744],
     [0.7473133765547476, 0.1258304532993516],
 ]
+
+
+def mix(value):
+    value %= 2**64
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
+    return value ^ (value >> 31)
+
+
+def word_by_hand(key, number, rate, unit):
+    """The design on Python's whole numbers: in which draws of a slice unit is dropped.
+
+    ``rate`` is a fraction over a power of two, so that thresholds are exact.
+    """
+    golden = 0x9E3779B97F4A7C15
+    block, own = divmod(number, 4)
+    base = mix(mix(key + golden * (block + 1)) + unit * (mix(golden) | 1))
+    fewest, rest = int(64 * rate), 64 * rate % 1
+    as_signed = base - 2**64 if base >> 63 else base
+    total = fewest + (as_signed < rest * 2**64 - 2**63)
+    turn = list(itertools.permutations(range(4)))[(base % 2**32) * 24 >> 32]
+    count = total // 4 + (turn[own] < total % 4)
+    words = [word for word in range(2**16) if word.bit_count() == count]
+    bits = mix(base + golden * (own + 1)) >> 32
+    return words[bits * len(words) >> 32]
+
+
+@pytest.mark.parametrize("rate", [0.125, 0.296875 + 2**-10, 0.5])
+def test_masks_are_whole_number_arithmetic(rate):
+    for number in (0, 3, 9):
+        words = drop_words(KEY, number, rate, (4,)).tolist()
+        expected = [word_by_hand(KEY, number, rate, unit) for unit in range(4)]
+        assert [word % 2**16 for word in words] == expected
