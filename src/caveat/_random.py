@@ -103,19 +103,6 @@ def random_uniform(
     )
 
 
-def block_bits(
-    key: int,
-    block: int,
-    shape: Sequence[int],
-    first_row: int,
-    row_axis: int,
-    device: torch.device | None,
-) -> Tensor:
-    """64 random bits for every coordinate, those of one draw or of a block of them."""
-    bits = _offsets(shape, first_row, row_axis, device)
-    return mixed(bits + signed(_mix_int(key + GOLDEN * (block + 1))))
-
-
 def unit_interval(bits: Tensor) -> Tensor:
     """Random bits as float64 numbers, uniform on the open interval (0, 1)."""
     return ((bits >> 12) & ((1 << 52) - 1)).double().add_(0.5).mul_(2.0**-52)

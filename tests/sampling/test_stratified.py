@@ -76,15 +76,26 @@ def test_other_noise_is_stratified_too():
     assert float(means.var()) < plain / 20
 
 
-def test_independent_draws_are_the_default():
+def test_stratified_draws_are_the_default():
     model = net()
-    plain = caveat.MCDropout(model, seed=0).draws(X, n_draws=20)
-    assert torch.equal(
-        caveat.MCDropout(model, seed=0, stratified=False).draws(X, n_draws=20), plain
-    )
+    mc = caveat.MCDropout(model, seed=0)
+    assert torch.equal(mc.draws(X, n_draws=20), draws(model, 20))
+    plain = caveat.MCDropout(model, seed=0, stratified=False).draws(X, n_draws=20)
+    assert torch.equal(mc.independent().draws(X, n_draws=20), plain)
     assert not torch.equal(draws(model, 20), plain)
+    torch.testing.assert_close(mc.independent().function(7)(X), plain[7])
+
+
+@pytest.mark.parametrize("stratified", [True, False])
+def test_calls_in_a_block_are_the_same_draws(stratified):
+    model = net()
+    options = {"seed": 3, "stratified": stratified}
+    with caveat.stochastic(model, **options), torch.no_grad():
+        passes = torch.stack([model(X) for _ in range(20)])
+    expected = caveat.MCDropout(model, **options).draws(X, n_draws=20)
+    torch.testing.assert_close(passes, expected, atol=1e-12, rtol=0)
 
 
 def test_repr_says_so():
-    assert "stratified" in repr(caveat.MCDropout(net(), seed=0, stratified=True))
-    assert "stratified" not in repr(caveat.MCDropout(net(), seed=0))
+    assert "independent" in repr(caveat.MCDropout(net(), seed=0, stratified=False))
+    assert "independent" not in repr(caveat.MCDropout(net(), seed=0))

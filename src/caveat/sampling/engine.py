@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from caveat._torch import pytree
 from caveat.errors import CaveatError, InputTypeError, NoStochasticSiteError
+from caveat.predictive.strata import Design
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import DrawOmega, Pass
@@ -138,6 +139,16 @@ class Session:
     def seed(self) -> int:
         """Of all draws."""
         return self._sampler.seed
+
+    @property
+    def design(self) -> Design | None:
+        """How the draws are stratified; None if they are independent."""
+        if not self._sampler.stratified:
+            return None
+        sites = [site for site in self._plan.sites if site.draws]
+        return Design(
+            tuple(s.rate if s.is_mask and 0 < s.rate < 1 else 0.5 for s in sites)
+        )
 
     @property
     def first_leaves(self) -> list[Any]:

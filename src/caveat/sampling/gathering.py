@@ -11,6 +11,7 @@ from torch import Tensor
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat.predictive import CategoricalAccumulator, GaussianAccumulator
+from caveat.predictive.strata import Design
 from caveat.sampling.engine import Session
 from caveat.sampling.outputs import Picker
 
@@ -83,6 +84,11 @@ class Reading(ABC):
         for leaves in self._session.outputs(numbers):
             yield self._picker.pick(leaves, structure)
 
+    @property
+    def design(self) -> Design | None:
+        """How the draws are stratified."""
+        return self._session.design
+
     @abstractmethod
     def moments(self) -> FoundMoments | None:
         """Mean and variance in closed form, or None: then those of the draws do."""
@@ -107,9 +113,17 @@ class Sampled(Reading):
 Readings = Iterable[tuple[Reading, ProgressBar]]
 
 
-def keep(readings: Readings, n_draws: int) -> tuple[Tensor, list[FoundMoments | None]]:
+class Kept(NamedTuple):
+    """All draws in one tensor."""
+
+    draws: Tensor
+    design: Design | None
+    found: list[FoundMoments | None]  # by batch
+
+
+def keep(readings: Readings, n_draws: int) -> Kept:
     """All draws in one tensor, and what else was found, by batch."""
-    parts, found = [], []
+    parts, found, design = [], [], None
     for reading, bar in readings:
         kept: Tensor | None = None
         for number, tensor in enumerate(reading.draws(range(n_draws))):
@@ -120,19 +134,20 @@ def keep(readings: Readings, n_draws: int) -> tuple[Tensor, list[FoundMoments | 
         assert kept is not None
         parts.append(kept)
         found.append(reading.moments())
-    return parts[0] if len(parts) == 1 else torch.cat(parts, 1), found
+        design = reading.design
+    return Kept(parts[0] if len(parts) == 1 else torch.cat(parts, 1), design, found)
 
 
 def gather(
     readings: Readings,
     rounds: Rounds,
-    accumulator: Callable[[], Accumulator],
+    accumulator: Callable[[Design | None], Accumulator],
     precision: Tensor | None = None,
 ) -> list["Gathering"]:
     """The draws of every batch summed up, as many of each."""
     gatherings: list[Gathering] = []
     for reading, bar in readings:
-        gathering = Gathering(reading, accumulator(), precision)
+        gathering = Gathering(reading, accumulator(reading.design), precision)
         for taken in gathering.take(rounds.first):
             bar.advance(taken)
         if rounds.tolerance is None:

@@ -2,10 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from itertools import islice
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -111,8 +112,7 @@ class MCDropout:
     stratified : bool
         True: in every 64 draws a unit is dropped as often as its rate says, so that
         means and class probabilities need fewer draws; each draw alone is what it is
-        without. Monte Carlo errors are then those of independent draws, and too large.
-        Not for draws that must be independent, as in Thompson sampling.
+        without. False: draws are independent of each other (:meth:`independent`).
     batch_dim : int
         The axis of the inputs that holds the rows.
     analytic : bool, optional
@@ -137,7 +137,7 @@ class MCDropout:
         *,
         seed: Seed = None,
         shared: bool = True,
-        stratified: bool = False,
+        stratified: bool = True,
         batch_dim: int = 0,
         analytic: bool | None = None,
     ) -> None:
@@ -159,10 +159,22 @@ class MCDropout:
 
     def __repr__(self) -> str:
         masks = "shared by rows" if self._sampler.shared else "per row"
-        masks += ", stratified" if self._sampler.stratified else ""
+        masks += "" if self._sampler.stratified else ", independent draws"
         return (
             f"MCDropout({type(self.model).__name__}, seed={self.seed}, masks {masks})"
         )
+
+    def independent(self) -> Self:
+        """The same with draws that are independent of each other.
+
+        Stratified draws are slightly negatively dependent within blocks of 64, which
+        is what makes their mean so exact. Decisions that take a draw each, as in
+        Thompson sampling, need independent ones; ``caveat.decisions`` asks for them by
+        this method.
+        """
+        found = copy(self)
+        found._sampler = replace(self._sampler, stratified=False)
+        return found
 
     def function(self, number: int) -> FunctionDraw:
         """Draw ``number`` as a function: ``draws(x)[t]`` equals ``function(t)(x)``."""
@@ -257,8 +269,9 @@ class MCDropout:
         read = partial(self._reading, picker, saves_draws=tolerance is not None)
         readings = self._readings(call, rounds, read)
         if keep_draws and tolerance is None:
-            draws, found = keep(readings, n_draws)
-            return _improved(GaussianPredictive.from_draws(draws, precision=tau), found)
+            draws, design, found = keep(readings, n_draws)
+            drawn = GaussianPredictive.from_draws(draws, precision=tau, design=design)
+            return _improved(drawn, found)
         accumulator = partial(GaussianAccumulator, tau, keep_draws)
         gathered = gather(readings, rounds, accumulator, tau)
         return _improved(_result(gathered), [part.found for part in gathered])
@@ -287,8 +300,10 @@ class MCDropout:
         call = _Call(inputs, kwinputs, batch_size, progress)
         readings = self._readings(call, rounds, lambda s: Sampled(s, picker))
         if keep_draws and tolerance is None:
-            logits, _ = keep(readings, n_draws)
-            return CategoricalPredictive.from_logits(logits, seed=self.seed)
+            logits, design, _ = keep(readings, n_draws)
+            return CategoricalPredictive.from_logits(
+                logits, seed=self.seed, design=design
+            )
         accumulator = partial(CategoricalAccumulator, self.seed, keep_draws)
         return _result(gather(readings, rounds, accumulator))
 

@@ -38,9 +38,10 @@ class Program:
         """The noisy outputs of each draw, in the order of the tape's outputs."""
         # A generator must not be left waiting inside these blocks: its caller would be
         # in them, too.
+        streams = [spec.stream(seed) for spec in self._specs]
         for block in self._blocks(draws):
             with torch.no_grad(), below_autograd():
-                noise = [spec.sample(seed, block).unbind(0) for spec in self._specs]
+                noise = [stream(block).unbind(0) for stream in streams]
             for of_one_draw in zip(*noise, strict=True):
                 with torch.no_grad(), below_autograd():
                     outputs = self._run(self._constants, of_one_draw)

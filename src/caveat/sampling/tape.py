@@ -27,6 +27,9 @@ class Source(Protocol):
     def sample(self, seed: int, draws: range) -> Tensor:
         """Values of shape (draws, ...)."""
 
+    def stream(self, seed: int) -> Callable[[range], Tensor]:
+        """:meth:`sample` under a seed, for draws that follow each other."""
+
 
 class Ref(NamedTuple):
     """A value on the tape, by its number."""

@@ -5,7 +5,9 @@ folded into copies of the weight (or of the input, if that is the smaller) and a
 in one matrix product. The result then looks to the tape like a noise of its own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -37,6 +39,10 @@ class HeadSpec:
         rows, features = self.x.numel() // self.x.shape[-1], self.x.shape[-1]
         outputs = self.weight.shape[0]
         return rows * outputs + min(rows, outputs) * features
+
+    def stream(self, seed: int) -> Callable[[range], Tensor]:
+        """:meth:`sample` under a seed, as sites of noise have it."""
+        return partial(self.sample, seed)
 
     def sample(self, seed: int, draws: range) -> Tensor:
         """The outputs of these draws, of shape (draws, *rows, outputs)."""
