@@ -18,7 +18,8 @@ class ClassErrors:
 
     The entropy of an average is no average, but changes with it as one does: by
     -sum_c log(pbar_c) p_tc. For pbar there the mean of the first draws is taken, so
-    that nothing need be kept.
+    that nothing need be kept; near the largest entropy, where the slope is small, that
+    makes the error of the entropy too large, by up to a half or so.
 
     Parameters
     ----------
