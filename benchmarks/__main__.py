@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import (
+    bench_error,
     bench_eyes,
     bench_linear,
     bench_memory,
@@ -16,6 +17,7 @@ from benchmarks import (
 
 ALL = (
     bench_sampling,
+    bench_error,
     bench_memory,
     bench_moments,
     bench_training,
