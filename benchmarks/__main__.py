@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from benchmarks import (
     bench_error,
     bench_eyes,
+    bench_latency,
     bench_linear,
     bench_memory,
     bench_moments,
@@ -18,6 +19,7 @@ from benchmarks import (
 ALL = (
     bench_sampling,
     bench_error,
+    bench_latency,
     bench_memory,
     bench_moments,
     bench_training,

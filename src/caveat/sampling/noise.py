@@ -71,12 +71,25 @@ class NoiseSpec:
     row_axis: int = 0
     stratified: bool = False
 
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """No constant of a tape."""
+        return ()
+
     def sample(self, seed: int, draws: range) -> Tensor:
         """The noise of these draws, of shape (draws, *shape)."""
         return self.law.sample(self, stream_key(seed, self.name), draws)
 
+    def fixed(self, seed: int, draws: range) -> Tensor:
+        """All of it."""
+        return self.sample(seed, draws)
+
+    def finished(self, drawn: Tensor, constants: dict[int, Tensor]) -> Tensor:
+        """What was drawn, as it is."""
+        return drawn
+
     def stream(self, seed: int) -> Callable[[range], Tensor]:
-        """:meth:`sample` for draws that follow each other: shared work is done once."""
+        """:meth:`fixed` for draws that follow each other: shared work is done once."""
         key = stream_key(seed, self.name)
         if self.stratified and isinstance(self.law, Mask):
             return StratifiedMasks(self, self.law, key)
@@ -221,3 +234,7 @@ class Integers:
     def sample(self, spec: NoiseSpec, key: int, draws: range) -> Tensor:
         steps = spec.uniform(key, draws).mul_(self.high - self.low).floor_()
         return steps.add_(self.low).to(spec.dtype)
+
+
+BOUNDED = (Uniform, Exponential, Integers)
+"""Laws whose numbers cannot cross some bound, so that a comparison may be certain."""
