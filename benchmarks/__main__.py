@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import (
+    bench_error,
     bench_eyes,
     bench_latency,
     bench_linear,
@@ -17,6 +18,7 @@ from benchmarks import (
 
 ALL = (
     bench_sampling,
+    bench_error,
     bench_latency,
     bench_memory,
     bench_moments,

@@ -11,7 +11,13 @@ import pytest
 import torch
 from scipy import stats
 
-from caveat._random import as_seed, random_bits, random_uniform, stream_key
+from caveat._random import (
+    as_seed,
+    random_bits,
+    random_uniform,
+    stream_hash,
+    stream_key,
+)
 from caveat.errors import InputTypeError
 
 KEY = stream_key(0, "test")
@@ -106,6 +112,57 @@ def test_stream_keys_tell_seed_and_name_apart():
     keys = {stream_key(seed, name) for seed in range(100) for name in ("a", "b", "1a")}
     assert len(keys) == 300
     assert stream_key(1, "1") != stream_key(11, "")
+
+
+def test_a_seed_counts_modulo_two_to_the_64():
+    assert stream_key(-1, "a") == stream_key(2**64 - 1, "a")
+    assert stream_key(3 + 5 * 2**64, "a") == stream_key(3, "a")
+    assert len({stream_key(seed, "a") for seed in (-1, 0, 1, 2**63, 2**64 - 2)}) == 5
+
+
+# Pinned: other runtimes follow the same arithmetic, so these never change.
+KEYS = {
+    (0, ""): 0x7854EA0C3D92E6F7,
+    (0, "2#0"): 0x0D495759A13BCEDB,
+    (1, "2#0"): 0xD9644820A16D347C,
+    (-1, "2#0"): 0xC7A869FFE0F40F31,
+    (2**64 + 1, "2#0"): 0xD9644820A16D347C,
+    (12345678901234567890, "encoder.layers.0.dropout1#3"): 0x29EDEFD23532E141,
+    (7, "labels"): 0xA47C3E67C31C92DC,
+}
+HASHES = {"": 0xB4B2797457A0A6E4, "2#0": 0xF6A4780F51522920}
+
+
+@pytest.mark.parametrize(("address", "key"), KEYS.items())
+def test_pinned_keys(address, key):
+    assert stream_key(*address) == key
+
+
+@pytest.mark.parametrize(("name", "found"), HASHES.items())
+def test_pinned_hashes(name, found):
+    assert stream_hash(name) == found
+
+
+def mixed_by_hand(value):
+    """The finaliser of SplitMix64 on unsigned 64-bit integers, from its paper."""
+    value %= 2**64
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
+    return value ^ (value >> 31)
+
+
+@pytest.mark.parametrize("seed", [0, 1, -1, 2**63, 987654321])
+@pytest.mark.parametrize("name", ["2#0", "encoder.layers.0.dropout1#3"])
+def test_a_runtime_needs_only_the_hash_of_the_name(seed, name):
+    """All of it again from the seed as an input, in whole numbers modulo 2⁶⁴."""
+    golden, draw, row, unit = 0x9E3779B97F4A7C15, 5, 3, 7
+    key = mixed_by_hand(stream_hash(name) + mixed_by_hand(seed))
+    place = row * (mixed_by_hand(golden) | 1) + unit * (mixed_by_hand(2 * golden) | 1)
+    expected = mixed_by_hand(mixed_by_hand(key + (draw + 1) * golden) + place)
+    found = random_bits(stream_key(seed, name), range(draw, draw + 1), (4, 8))
+    assert int(found[0, row, unit]) % 2**64 == expected
+    uniform = random_uniform(stream_key(seed, name), range(draw, draw + 1), (4, 8))
+    assert float(uniform[0, row, unit]) == ((expected >> 12) + 0.5) / 2**52
 
 
 def test_a_whole_number_is_its_own_seed():

@@ -4,6 +4,8 @@ All seeds are fixed. Tests of distribution reject at p < 1e-6, each of fewer tha
 hundred comparisons, so a right generator would fail for less than one seed in 10,000.
 """
 
+import itertools
+
 import pytest
 import torch
 from scipy import stats
@@ -14,7 +16,7 @@ from caveat._strata import (
     SLICE,
     drop_words,
     dropped,
-    pieces,
+    slices_of,
     stratified_uniform,
 )
 
@@ -24,11 +26,9 @@ RATES = [0.004, 0.05, 0.1, 0.25, 0.5, 0.731, 0.99]
 
 
 def drops(key, draws, rate, shape, **where):
-    parts = [
-        dropped(drop_words(key, piece.number, rate, shape, **where), piece.places)
-        for piece in pieces(draws)
-    ]
-    return torch.cat(parts)
+    slices = slices_of(draws)
+    words = drop_words(key, slices, rate, shape, **where)
+    return dropped(words, slices, draws).long()
 
 
 @pytest.mark.parametrize("rate", RATES)
@@ -125,8 +125,8 @@ def test_every_draw_is_uniform_and_places_are_independent():
 
 def test_pinned_numbers():
     """What any other runtime must give for the same key."""
-    words = drop_words(12345, 6, 0.1, (5,))
-    assert words.tolist() == WORDS
+    words = drop_words(12345, range(6, 7), 0.1, (5,))
+    assert words[0].tolist() == WORDS
     numbers = stratified_uniform(12345, range(70, 72), (2,))
     torch.testing.assert_close(
         numbers, torch.tensor(NUMBERS, dtype=torch.float64), atol=1e-12, rtol=0
@@ -138,3 +138,36 @@ NUMBERS = [
     [0.4691197382018265, 0.6830688690363744],
     [0.7473133765547476, 0.1258304532993516],
 ]
+
+
+def mix(value):
+    value %= 2**64
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
+    return value ^ (value >> 31)
+
+
+def word_by_hand(key, number, rate, unit):
+    """The design on Python's whole numbers: in which draws of a slice unit is dropped.
+
+    ``rate`` is a fraction over a power of two, so that thresholds are exact.
+    """
+    golden = 0x9E3779B97F4A7C15
+    block, own = divmod(number, 4)
+    base = mix(mix(key + golden * (block + 1)) + unit * (mix(golden) | 1))
+    fewest, rest = int(64 * rate), 64 * rate % 1
+    as_signed = base - 2**64 if base >> 63 else base
+    total = fewest + (as_signed < rest * 2**64 - 2**63)
+    turn = list(itertools.permutations(range(4)))[(base % 2**32) * 24 >> 32]
+    count = total // 4 + (turn[own] < total % 4)
+    words = [word for word in range(2**16) if word.bit_count() == count]
+    bits = mix(base + golden * (own + 1)) >> 32
+    return words[bits * len(words) >> 32]
+
+
+@pytest.mark.parametrize("rate", [0.125, 0.296875 + 2**-10, 0.5])
+def test_masks_are_whole_number_arithmetic(rate):
+    words = drop_words(KEY, range(2, 6), rate, (4,))
+    for number, found in zip(range(2, 6), words.tolist(), strict=True):
+        expected = [word_by_hand(KEY, number, rate, unit) for unit in range(4)]
+        assert [word % 2**16 for word in found] == expected

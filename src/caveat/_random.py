@@ -3,11 +3,14 @@
 A mask must be the same whichever batch, chunk or thread asks for it, so nothing
 here has a state. The number at coordinates (i, j, …) of draw t in stream s is
 
-    mix( key(seed, s, t) + i·c₁ + j·c₂ + … )        (mod 2⁶⁴)
+    key = mix( hash(s) + mix(seed) )
+    mix( mix( key + (t + 1)·c₀ ) + i·c₁ + j·c₂ + … )        (mod 2⁶⁴)
 
 with ``mix`` the finaliser of SplitMix64 [Steele2014]_ and cₖ fixed odd constants.
 Any block can be computed on its own, and the block of a longer sequence starts
-with that of a shorter one.
+with that of a shorter one. Only the hash of a name is no arithmetic on 64-bit
+integers, and it does not depend on the seed: whoever runs a model elsewhere holds it
+as a constant and takes the seed, the draw and the rows as inputs.
 
 .. [Steele2014] G. L. Steele, D. Lea, C. H. Flood. Fast splittable pseudorandom
    number generators. OOPSLA 2014.
@@ -16,6 +19,7 @@ with that of a shorter one.
 import hashlib
 import secrets
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import torch
@@ -46,9 +50,18 @@ def as_seed(seed: Seed) -> int:
 
 
 def stream_key(seed: int, stream: str) -> int:
-    """A 64-bit key for one stream of numbers under one seed."""
-    text = f"{seed}\0{stream}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+    """A 64-bit key for one stream of numbers under one seed.
+
+    A seed counts modulo 2⁶⁴: -1 is the same as 2⁶⁴ - 1.
+    """
+    return _mix_int(stream_hash(stream) + _mix_int(seed))
+
+
+@lru_cache(maxsize=4096)
+def stream_hash(stream: str) -> int:
+    """64 bits for the name of a stream, the same under every seed."""
+    digest = hashlib.blake2b(stream.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def random_bits(
@@ -88,19 +101,6 @@ def random_uniform(
             key, draws, shape, first_row=first_row, row_axis=row_axis, device=device
         )
     )
-
-
-def block_bits(
-    key: int,
-    block: int,
-    shape: Sequence[int],
-    first_row: int,
-    row_axis: int,
-    device: torch.device | None,
-) -> Tensor:
-    """64 random bits for every coordinate, those of one draw or of a block of them."""
-    bits = _offsets(shape, first_row, row_axis, device)
-    return mixed(bits + signed(_mix_int(key + GOLDEN * (block + 1))))
 
 
 def unit_interval(bits: Tensor) -> Tensor:

@@ -11,41 +11,30 @@ the address (``caveat._random``), so any draw of any block can be made alone.
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from caveat._random import GOLDEN, block_bits, high_half, mixed, signed, unit_interval
+from caveat._random import GOLDEN, high_half, mixed, random_bits, signed, unit_interval
 
 SLICE, BLOCK = 16, 64  # draws
-_SLICES = BLOCK // SLICE
+SLICES = BLOCK // SLICE  # in a block
 _HALF = 32  # bits
 _ORDERS = 4096
+_TURNS = tuple(itertools.permutations(range(SLICES)))
 
 
-class Piece(NamedTuple):
-    """Draws of one slice."""
-
-    number: int  # of the slice
-    places: range  # in the slice
-
-
-def pieces(draws: range) -> Iterator[Piece]:
-    """Cut consecutive draws where slices begin."""
-    start = draws.start
-    while start < draws.stop:
-        number, place = divmod(start, SLICE)
-        stop = min(draws.stop, (number + 1) * SLICE)
-        yield Piece(number, range(place, place + stop - start))
-        start = stop
+def slices_of(draws: range) -> range:
+    """Numbers of the slices that consecutive draws lie in."""
+    return range(draws.start // SLICE, (draws.stop - 1) // SLICE + 1)
 
 
 def drop_words(
     key: int,
-    number: int,
+    slices: range,
     drop_rate: float,
     shape: Sequence[int],
     *,
@@ -53,14 +42,14 @@ def drop_words(
     row_axis: int = 0,
     device: torch.device | None = None,
 ) -> Tensor:
-    """In which draws of slice ``number`` each place is dropped.
+    """In which draws of some slices each place is dropped.
 
     Parameters
     ----------
     key : int
         Of the stream.
-    number : int
-        Of the slice: draws 16 ``number`` to 16 ``number`` + 15.
+    slices : range
+        Their numbers: slice n holds draws 16 n to 16 n + 15.
     drop_rate : float
         Between 0 and 1.
     shape, first_row, row_axis, device
@@ -68,30 +57,38 @@ def drop_words(
 
     Returns
     -------
-    Tensor of int16, of ``shape``
+    Tensor of int16, of shape (slices, *shape)
         Bit t is set where a place is dropped in draw t of the slice.
     """
-    block, own = divmod(number, _SLICES)
-    base = block_bits(key, block, shape, first_row, row_axis, device)
-    tables = _tables(device)
-    fewest = math.floor(BLOCK * drop_rate)
-    threshold = min(int((BLOCK * drop_rate - fewest) * 2**64), 2**64 - 1) - 2**63
-    total = (base < threshold).long().add_(fewest)  # drops in the block
-    order = (base & (2**_HALF - 1)).mul_(24) >> _HALF
-    extra = tables.turns[:, own][order] < total % _SLICES
-    count = (total // _SLICES).add_(extra)  # drops in the slice
-    bits = high_half(mixed(base.add_(signed(GOLDEN * (own + 1)))))
-    place = bits.mul_(tables.sizes[count]) >> _HALF
-    return tables.words[place.add_(tables.starts[count])]
-
-
-def dropped(words: Tensor, places: range) -> Tensor:
-    """Whether each place is dropped, as (draws, *shape) of 0 and 1 (int16)."""
-    shifts = torch.arange(
-        places.start, places.stop, dtype=torch.int16, device=words.device
+    blocks = range(slices.start // SLICES, (slices.stop - 1) // SLICES + 1)
+    skipped = slices.start - blocks.start * SLICES
+    # Of one block only what is asked for; of several, all their slices at once.
+    own = slice(skipped, skipped + len(slices)) if len(blocks) == 1 else slice(None)
+    base = random_bits(
+        key, blocks, shape, first_row=first_row, row_axis=row_axis, device=device
     )
-    shifts = shifts.view(-1, *[1] * words.dim())
-    return (words.unsqueeze(0) >> shifts).bitwise_and_(1)
+    counts = _counts(drop_rate, device)
+    # Whether a place is dropped once more than in all blocks, and where it is dropped
+    # more often: one of 48 cases.
+    case = (base & (2**_HALF - 1)).mul_(len(_TURNS)).bitwise_right_shift_(_HALF)
+    case.add_(base < counts.threshold, alpha=len(_TURNS))
+    turns = _tables(device).steps[own].view(-1, *[1] * base.dim())
+    bits = high_half(mixed(base + turns))  # shape: (slices of a block, blocks, *shape)
+    place = bits.mul_(counts.sizes[own][:, case]).bitwise_right_shift_(_HALF)
+    words = _tables(device).words[place.add_(counts.starts[own][:, case])]
+    words = words.transpose(0, 1).flatten(0, 1)
+    return words if len(blocks) == 1 else words[skipped : skipped + len(slices)]
+
+
+def dropped(words: Tensor, slices: range, draws: range) -> Tensor:
+    """Whether each place is dropped in each draw, (draws, *shape) of bool.
+
+    ``words`` are those of ``slices``, which hold all the draws.
+    """
+    numbers = torch.arange(draws.start, draws.stop, device=words.device)
+    bits = _tables(words.device).bits[numbers % SLICE]
+    own = words.index_select(0, numbers.div_(SLICE, rounding_mode="floor") - slices[0])
+    return own.bitwise_and_(bits.view(-1, *[1] * (words.dim() - 1))).ne(0)
 
 
 def stratified_uniform(
@@ -118,46 +115,80 @@ def stratified_uniform(
     -------
     Tensor, shape (draws, *shape)
     """
-    parts = []
-    for piece in pieces(draws):
-        block, own = divmod(piece.number, _SLICES)
-        base = block_bits(key, block, shape, first_row, row_axis, device)
-        parts.append(_slice_uniform(base, own, piece.places))
-    return torch.cat(parts)
-
-
-def _slice_uniform(base: Tensor, own: int, places: range) -> Tensor:
-    """Numbers of some draws of a slice; ``base`` are the bits of its block."""
-    tables = _tables(base.device)
-    bits = mixed(base + signed(GOLDEN * (own + 1)))
-    order = tables.orders[places.start : places.stop][:, bits & (_ORDERS - 1)]
+    slices = slices_of(draws)
+    blocks = range(slices.start // SLICES, (slices.stop - 1) // SLICES + 1)
+    base = random_bits(
+        key, blocks, shape, first_row=first_row, row_axis=row_axis, device=device
+    )
+    tables, column = _tables(device), (-1, *[1] * len(shape))
+    numbers = torch.arange(draws.start, draws.stop, device=device)
+    number = torch.arange(slices.start, slices.stop, device=device)
+    steps = tables.steps[number % SLICES].view(column)
+    bits = mixed(base.index_select(0, number // SLICES - blocks.start).add_(steps))
+    own_slice = numbers // SLICE - slices.start
     # The 16 cells of a slice go to its draws in a random order, turned at random.
-    cells = (order + high_half(bits)).bitwise_and_(SLICE - 1)
+    order = (bits & (_ORDERS - 1)).index_select(0, own_slice)
+    order.add_((numbers % SLICE * _ORDERS).view(column))
+    turn = high_half(bits).index_select(0, own_slice)
+    cells = tables.orders[order].add_(turn).bitwise_and_(SLICE - 1)
     # Which quarter of a cell is met in which slice: a random order for each cell.
-    own_bits = mixed(base + (cells + (_SLICES + 1)) * signed(GOLDEN))
-    quarter = tables.turns[:, own][high_half(own_bits).mul_(24) >> _HALF]
-    inside = unit_interval(mixed(own_bits.add_(signed(GOLDEN * (own + 1)))))
-    return (cells * _SLICES + quarter).double().add_(inside).div_(BLOCK)
+    base = base.index_select(0, numbers // BLOCK - blocks.start)
+    own_bits = mixed(base.add_((cells + (SLICES + 1)).mul_(signed(GOLDEN))))
+    own = numbers // SLICE % SLICES
+    quarter = high_half(own_bits).mul_(len(_TURNS)).bitwise_right_shift_(_HALF)
+    quarter = tables.turns[quarter.mul_(SLICES).add_(own.view(column))]
+    inside = unit_interval(mixed(own_bits.add_(tables.steps[own].view(column))))
+    return cells.mul_(SLICES).add_(quarter).double().add_(inside).div_(BLOCK)
+
+
+class _Counts(NamedTuple):
+    """How often a place is dropped in a slice, by the 48 cases of a block."""
+
+    threshold: int  # below which the bits of a place mean one drop more
+    starts: Tensor  # of the words with so many ones, shape: (4, 48)
+    sizes: Tensor  # how many there are, shape: (4, 48)
+
+
+@lru_cache(maxsize=512)
+def _counts(drop_rate: float, device: torch.device | None) -> _Counts:
+    fewest = math.floor(BLOCK * drop_rate)
+    threshold = min(int((BLOCK * drop_rate - fewest) * 2**64), 2**64 - 1) - 2**63
+    # A block's drops are spread evenly; what is left goes to slices in a random order.
+    counts = torch.tensor(
+        [
+            [
+                total // SLICES + (turn[own] < total % SLICES)
+                for total in (fewest, min(fewest + 1, BLOCK))
+                for turn in _TURNS
+            ]
+            for own in range(SLICES)
+        ]
+    )
+    sizes = torch.tensor([math.comb(SLICE, k) for k in range(SLICE + 1)])
+    starts = sizes.cumsum(0) - sizes
+    return _Counts(threshold, starts[counts].to(device), sizes[counts].to(device))
 
 
 class _Tables(NamedTuple):
     """All 16-bit words by their number of ones, and orders of four and of sixteen."""
 
     words: Tensor  # int16, shape: (65536,)
-    starts: Tensor  # of the words with so many ones, shape: (17,)
-    sizes: Tensor  # how many there are
-    turns: Tensor  # all orders of four, shape: (24, 4)
-    orders: Tensor  # some orders of sixteen, shape: (16, 4096)
+    bits: Tensor  # int16, one for each draw of a slice, shape: (16,)
+    steps: Tensor  # what is added to the bits of a block for its slices, shape: (4,)
+    turns: Tensor  # all orders of four, shape: (24 * 4,)
+    orders: Tensor  # some orders of sixteen, shape: (16 * 4096,)
 
 
 @lru_cache
 def _tables(device: torch.device | None) -> _Tables:
     words = torch.arange(1 << SLICE)
-    ones = torch.stack([(words >> bit) & 1 for bit in range(SLICE)]).sum(0)
-    words = words[torch.argsort(ones, stable=True)].to(torch.int16)
-    sizes = torch.tensor([math.comb(SLICE, k) for k in range(SLICE + 1)])
-    turns = torch.tensor(list(itertools.permutations(range(_SLICES))))
+    bits = 1 << torch.arange(SLICE)
+    ones = sum(((words & bit) > 0).long() for bit in bits)
+    assert isinstance(ones, Tensor)
+    words = words[torch.argsort(ones, stable=True)]
+    steps = torch.arange(1, SLICES + 1) * signed(GOLDEN)
     hashes = mixed(torch.arange(1, SLICE * _ORDERS + 1) * signed(GOLDEN))
-    orders = hashes.view(SLICE, _ORDERS).argsort(0)
-    found = words, sizes.cumsum(0) - sizes, sizes, turns, orders
+    orders = hashes.view(SLICE, _ORDERS).argsort(0).flatten()
+    turns = torch.tensor(_TURNS).flatten()
+    found = words.to(torch.int16), bits.to(torch.int16), steps, turns, orders
     return _Tables(*(table.to(device) for table in found))

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from caveat._random import random_uniform, stream_key
+from caveat._random import stream_key
+from caveat._strata import stratified_uniform
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import CategoricalPredictive
 from caveat.predictive import moments as moments_source
@@ -87,7 +88,7 @@ def test_probabilities_are_averaged_not_logits():
 
 def test_labels_are_sampled_by_the_inverse_cdf_at_one_uniform_per_draw():
     logits = random_logits(200, 6, 4)
-    uniforms = random_uniform(stream_key(3, "labels"), range(200), (1,))
+    uniforms = stratified_uniform(stream_key(3, "labels"), range(200), (1,))
     labels = torch.stack(
         [
             torch.searchsorted(p.cumsum(-1), u.repeat(6, 1)).squeeze(1)
@@ -207,7 +208,7 @@ def test_a_class_of_probability_zero_is_never_sampled():
     logits[..., 1] = logits[..., 3] = 0.0
     ratio = CategoricalPredictive.from_logits(logits).variation_ratio.item()
     assert abs(ratio - 0.5) < 5 * 0.5 / math.sqrt(20_000)
-    assert ratio < 0.5  # two classes only: the mode has at least half
+    assert ratio <= 0.5  # two classes only: the mode has at least half
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

@@ -1,9 +1,15 @@
-"""Stratified draws: the same law, less error, the same numbers in any order."""
+"""Stratified draws: the same law, less error, the same numbers in any order.
+
+Standardised errors over seeds are compared with 1 by chi-squared bounds that a right
+error leaves for one set of seeds in a million.
+"""
 
 import itertools
 
 import pytest
 import torch
+from scipy import stats
+from sklearn.datasets import load_diabetes, load_digits
 from torch import nn
 
 import caveat
@@ -76,15 +82,157 @@ def test_other_noise_is_stratified_too():
     assert float(means.var()) < plain / 20
 
 
-def test_independent_draws_are_the_default():
+def test_stratified_draws_are_the_default():
     model = net()
-    plain = caveat.MCDropout(model, seed=0).draws(X, n_draws=20)
-    assert torch.equal(
-        caveat.MCDropout(model, seed=0, stratified=False).draws(X, n_draws=20), plain
-    )
+    mc = caveat.MCDropout(model, seed=0)
+    assert torch.equal(mc.draws(X, n_draws=20), draws(model, 20))
+    plain = caveat.MCDropout(model, seed=0, stratified=False).draws(X, n_draws=20)
+    assert torch.equal(mc.independent().draws(X, n_draws=20), plain)
     assert not torch.equal(draws(model, 20), plain)
+    torch.testing.assert_close(mc.independent().function(7)(X), plain[7])
+
+
+@pytest.mark.parametrize("stratified", [True, False])
+def test_calls_in_a_block_are_the_same_draws(stratified):
+    model = net()
+    options = {"seed": 3, "stratified": stratified}
+    with caveat.stochastic(model, **options), torch.no_grad():
+        passes = torch.stack([model(X) for _ in range(20)])
+    expected = caveat.MCDropout(model, **options).draws(X, n_draws=20)
+    torch.testing.assert_close(passes, expected, atol=1e-12, rtol=0)
 
 
 def test_repr_says_so():
-    assert "stratified" in repr(caveat.MCDropout(net(), seed=0, stratified=True))
-    assert "stratified" not in repr(caveat.MCDropout(net(), seed=0))
+    assert "independent" in repr(caveat.MCDropout(net(), seed=0, stratified=False))
+    assert "independent" not in repr(caveat.MCDropout(net(), seed=0))
+
+
+def mlp(rate, *sizes):
+    layers = []
+    for inputs, outputs in itertools.pairwise(sizes[:-1]):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(rate)]
+    return nn.Sequential(*layers, nn.Linear(*sizes[-2:]))
+
+
+class Reader(nn.Module):
+    """A small transformer that reads a digit row by row."""
+
+    def __init__(self, rate):
+        super().__init__()
+        self.embed = nn.Linear(8, 16)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=rate, batch_first=True)
+        self.body = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.out = nn.Linear(128, 10)
+
+    def forward(self, x):
+        return self.out(self.body(self.embed(x.view(-1, 8, 8))).flatten(1))
+
+
+def convolutions():
+    return nn.Sequential(
+        *(nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 8, 3, padding=1), nn.ReLU()),
+        *(nn.Dropout2d(0.2), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3)),
+        *(nn.Linear(128, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 10)),
+    )
+
+
+def diabetes():
+    x, y = (
+        torch.tensor(a, dtype=torch.float32) for a in load_diabetes(return_X_y=True)
+    )
+    return x / x.std(0), ((y - y.mean()) / y.std())[:, None]
+
+
+def curve():
+    x = torch.linspace(-2, 2, 200)[:, None]
+    return x, torch.sin(3 * x)
+
+
+def digits():
+    x, y = load_digits(return_X_y=True)
+    noisy = torch.randn(x.shape, generator=torch.Generator().manual_seed(0)) * 0.7
+    return torch.tensor(x / 8 - 1, dtype=torch.float32) + noisy, torch.tensor(y)
+
+
+NETS = {
+    "diabetes, two layers, 0.05": (lambda: mlp(0.05, 10, 100, 100, 1), diabetes),
+    "diabetes, four layers, 0.1": (lambda: mlp(0.1, 10, 64, 64, 64, 64, 1), diabetes),
+    "curve, 0.25": (lambda: mlp(0.25, 1, 100, 100, 1), curve),
+    "digits, one layer, 0.5": (lambda: mlp(0.5, 64, 100, 10), digits),
+    "digits, three layers, 0.1": (lambda: mlp(0.1, 64, 100, 100, 100, 10), digits),
+    "digits, transformer, 0.1": (lambda: Reader(0.1), digits),
+    "digits, convolutions, 0.2 and 0.3": (convolutions, digits),
+}
+
+
+def trained(name, steps=200):
+    build, data = NETS[name]
+    x, y = data()
+    torch.manual_seed(0)
+    model = build().train()
+    loss = nn.MSELoss() if y.is_floating_point() else nn.CrossEntropyLoss()
+    optimiser = torch.optim.Adam(model.parameters(), 3e-3)
+    for _ in range(steps):
+        rows = torch.randint(len(x), (64,))
+        optimiser.zero_grad()
+        loss(model(x[rows]), y[rows]).backward()
+        optimiser.step()
+    return model.eval(), x[:: len(x) // 16], y.is_floating_point()
+
+
+def answers(name, n_draws, n_seeds, **options):
+    """Means and their errors, (seeds, rows, outputs), over seeds."""
+    model, x, is_regression = trained(name)
+    means, errors = [], []
+    for seed in range(n_seeds):
+        mc = caveat.MCDropout(model, seed=seed, **options)
+        if is_regression:
+            found = mc.regress(x, n_draws=n_draws, precision=1.0, keep_draws=False)
+            means.append(found.mean)
+        else:
+            found = mc.classify(x, n_draws=n_draws, keep_draws=False)
+            means.append(found.probs)
+        errors.append(found.mean_error)
+    means, errors = torch.stack(means), torch.stack(errors)
+    centre = means.mean(0)
+    # Probabilities near 0 or 1 are made by few draws, which a few slices may not hold.
+    clear = torch.ones_like(centre) if is_regression else centre * (1 - centre) > 0.05
+    return means[:, clear.bool()], errors[:, clear.bool()]
+
+
+def assert_honest(name, n_draws, n_seeds, **options):
+    means, errors = answers(name, n_draws, n_seeds, **options)
+    assert means.shape[1] > 3
+    spread = n_seeds / (n_seeds - 1) * (means - means.mean(0)).square()
+    found = float((spread / errors.square()).mean())
+    low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], n_seeds) / n_seeds
+    assert low < found < high
+
+
+@pytest.mark.parametrize("n_draws", [64, 100])
+def test_errors_are_honest(n_draws):
+    assert_honest("curve, 0.25", n_draws, 60, analytic=False)
+
+
+def test_errors_of_an_integrated_last_layer_are_honest():
+    assert_honest("curve, 0.25", 64, 60, analytic=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_draws", [32, 64, 100, 256])
+@pytest.mark.parametrize("name", NETS)
+def test_errors_are_honest_over_many_seeds(name, n_draws):
+    assert_honest(name, n_draws, 200, analytic=False)
+
+
+def test_a_tolerance_stops_on_the_honest_error():
+    model, x, _ = trained("curve, 0.25", steps=50)
+    options = {"precision": 100.0, "tolerance": 0.02, "max_draws": 4096}
+    found = {}
+    for stratified in (True, False):
+        mc = caveat.MCDropout(model, seed=0, stratified=stratified, analytic=False)
+        found[stratified] = mc.regress(x, **options)
+        assert bool(
+            (found[stratified].mean_error <= 0.02 * found[stratified].std).all()
+        )
+    assert 2 * found[True].n_draws <= found[False].n_draws

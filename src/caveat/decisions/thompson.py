@@ -49,7 +49,8 @@ def thompson(
     Parameters
     ----------
     sampler : FunctionSampler
-        Whose functions are drawn, such as ``MCDropout(network, seed=0)``.
+        Whose functions are drawn, such as ``MCDropout(network, seed=0)``. If it has a
+        method ``independent()``, that gives the sampler of independent draws.
     candidates : Tensor or array, shape (candidates, *features)
         Among what to choose, as the functions take it: actions, or points of a
         continuous space.
@@ -77,6 +78,7 @@ def thompson(
     torch.Size([5])
     """
     count, first = _draws(sampler, n_draws, first_draw)
+    sampler = independent(sampler)
     best = [
         _values(sampler, number, candidates, utility).argmax()
         for number in range(first, first + count)
@@ -107,6 +109,7 @@ def thompson_batch(
         Rows of ``candidates``, no two equal.
     """
     count, first = _draws(sampler, n_suggestions, first_draw)
+    sampler = independent(sampler)
     chosen: list[int] = []
     for number in range(first, first + count):
         values = _values(sampler, number, candidates, utility)
@@ -141,11 +144,22 @@ def thompson_arms(
         Arms, of equal ones the first.
     """
     count, first = _draws(sampler, max(len(contexts), 1), first_draw)
+    sampler = independent(sampler)
     best = [
         _arm_values(sampler, first + row, contexts[row : row + 1]).argmax()
         for row in range(min(count, len(contexts)))
     ]
     return torch.stack(best) if best else torch.zeros(0, dtype=torch.int64)
+
+
+def independent(sampler: FunctionSampler) -> FunctionSampler:
+    """The sampler, with draws that are independent of each other.
+
+    Each decision takes a draw. Those of ``MCDropout`` are stratified unless it is asked
+    for others, and so not independent from decision to decision.
+    """
+    asked = getattr(sampler, "independent", None)
+    return asked() if callable(asked) else sampler
 
 
 def _draws(sampler: object, count: Any, first: Any) -> tuple[int, int]:

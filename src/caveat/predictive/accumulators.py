@@ -15,9 +15,11 @@ from caveat import _validation
 from caveat._random import Seed, as_seed
 from caveat.errors import ParameterError
 from caveat.predictive.categorical import CategoricalPredictive
+from caveat.predictive.class_errors import ClassErrors
 from caveat.predictive.covariance import JointMoments
 from caveat.predictive.gaussian import JOINT_LIMIT, GaussianPredictive, per_draw
 from caveat.predictive.moments import Moments, finite_moments, merge, working_dtype
+from caveat.predictive.strata import Design, Slices
 from caveat.predictive.tally import Tally
 
 Gathered = TypeVar("Gathered")
@@ -38,6 +40,8 @@ class GaussianAccumulator:
         Keep the draws themselves, and not only their moments (and, for up to 64
         outputs, their covariance). Who holds all draws in one tensor already saves
         memory by :meth:`GaussianPredictive.from_draws`.
+    design : Design, optional
+        How the draws were stratified; they are then to come in order, from draw 0 on.
 
     Examples
     --------
@@ -49,7 +53,9 @@ class GaussianAccumulator:
     tensor([[1.]])
     """
 
-    def __init__(self, precision: Any, keep_draws: bool) -> None:
+    def __init__(
+        self, precision: Any, keep_draws: bool, design: Design | None = None
+    ) -> None:
         self._precision = (
             None if precision is None else _validation.precision(precision)
         )
@@ -59,6 +65,7 @@ class GaussianAccumulator:
         self._dtype = torch.float32
         self._moments: Moments | None = None
         self._joint: JointMoments | None = None
+        self._slices = Slices(design)
 
     def add(self, block: Tensor, precision: Tensor | None = None) -> None:
         """Take in a block of draws.
@@ -76,6 +83,7 @@ class GaussianAccumulator:
         block = _validation.continues(block, shape).detach()
         moments = finite_moments(block)
         self._note_precision(block, moments, precision)
+        self._slices.add(block)
         self._dtype = working_dtype(block.dtype)
         self._moments = (
             moments if self._moments is None else merge(self._moments, moments)
@@ -98,7 +106,7 @@ class GaussianAccumulator:
         if self._moments is None or self._moments.count < 2:
             return math.inf
         std = (self._moments.variance + self._mean_precision.reciprocal()).sqrt()
-        return float((self._moments.mean_error / std).max())
+        return float((self._slices.mean_error(self._moments) / std).max())
 
     def result(self) -> GaussianPredictive:
         """The predictive of all draws so far.
@@ -108,13 +116,15 @@ class GaussianAccumulator:
         GaussianPredictive
             It does not change when more draws are added.
         """
+        moments = _some(self._moments)
         return GaussianPredictive.from_moments(
-            _some(self._moments),
+            moments,
             self._dtype,
             precision=self._mean_precision,
             draws=_joined(self._kept),
             joint=self._joint,
             draw_precision=_joined(self._kept_precision or None),
+            mean_error=self._slices.mean_error(moments),
         )
 
     def _note_precision(
@@ -153,6 +163,8 @@ class CategoricalAccumulator:
         Of the labels sampled for ``variation_ratio``.
     keep_draws : bool
         Keep the logits themselves; all other answers are the same without.
+    design : Design, optional
+        How the draws were stratified; they are then to come in order, from draw 0 on.
 
     Examples
     --------
@@ -163,11 +175,14 @@ class CategoricalAccumulator:
     tensor([[0.5000, 0.5000]])
     """
 
-    def __init__(self, seed: Seed, keep_draws: bool) -> None:
+    def __init__(
+        self, seed: Seed, keep_draws: bool, design: Design | None = None
+    ) -> None:
         self._seed = as_seed(seed)
         self._kept: list[Tensor] | None = [] if keep_draws else None
         self._dtype = torch.float32
         self._tally: Tally | None = None
+        self._errors = ClassErrors(design)
 
     def add(self, block: Tensor) -> None:
         """Take in a block of draws.
@@ -181,7 +196,8 @@ class CategoricalAccumulator:
         shape = None if before is None else before.log_sum.shape
         block = _validation.continues(_validation.logits(block), shape).detach()
         first = 0 if before is None else before.probs.count
-        tally = Tally.of(block, seed=self._seed, first_draw=first)
+        watch = self._errors.add
+        tally = Tally.of(block, seed=self._seed, first_draw=first, watch=watch)
         self._dtype = working_dtype(block.dtype)
         self._tally = tally if before is None else before.merge(tally)
         if self._kept is not None:
@@ -200,7 +216,7 @@ class CategoricalAccumulator:
             return math.inf
         probs = self._tally.probs
         scale = (probs.mean * (1.0 - probs.mean)).clamp(min=_RARE).sqrt()
-        return float((probs.mean_error / scale).max())
+        return float((self._errors.of_probs(probs) / scale).max())
 
     def result(self) -> CategoricalPredictive:
         """The predictive of all draws so far.
@@ -211,7 +227,7 @@ class CategoricalAccumulator:
             It does not change when more draws are added.
         """
         return CategoricalPredictive.from_tally(
-            _some(self._tally), self._dtype, _joined(self._kept)
+            _some(self._tally), self._errors, self._dtype, _joined(self._kept)
         )
 
 

@@ -15,8 +15,10 @@ from caveat import _validation
 from caveat._random import Seed, as_seed
 from caveat.errors import DrawsNotKeptError
 from caveat.predictive.base import DRAWS_FIRST, count_of
+from caveat.predictive.class_errors import ClassErrors
 from caveat.predictive.classification import ClassificationPredictive
 from caveat.predictive.moments import Moments, working_dtype
+from caveat.predictive.strata import Design
 from caveat.predictive.tally import Tally
 
 
@@ -39,6 +41,8 @@ class CategoricalPredictive(ClassificationPredictive):
     logits_mean, logits_std : Tensor, shape (batch, *extra, classes)
         Of the logits over draws. For a class masked by -inf: -inf and 0 if in all
         draws, -inf and inf if in some.
+    entropy_error, expected_entropy_error, mutual_information_error : Tensor
+        Monte Carlo standard errors, shape (batch, *extra); infinite for one draw.
 
     Examples
     --------
@@ -64,10 +68,15 @@ class CategoricalPredictive(ClassificationPredictive):
     argmax_variation_ratio: Tensor
     logits_mean: Tensor
     logits_std: Tensor
+    entropy_error: Tensor
+    expected_entropy_error: Tensor
+    mutual_information_error: Tensor
     _draws: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
 
     @classmethod
-    def from_logits(cls, logits: Tensor, *, seed: Seed = 0) -> Self:
+    def from_logits(
+        cls, logits: Tensor, *, seed: Seed = 0, design: Design | None = None
+    ) -> Self:
         """The predictive of the logits of T stochastic passes.
 
         Parameters
@@ -76,6 +85,9 @@ class CategoricalPredictive(ClassificationPredictive):
             Held, not copied. A logit of -inf masks a class.
         seed : int, torch.Generator or None, default 0
             Of the labels sampled for ``variation_ratio``.
+        design : Design, optional
+            How the draws were stratified, from draw 0 on; without one they count as
+            independent. It is what Monte Carlo errors depend on.
 
         Returns
         -------
@@ -83,8 +95,10 @@ class CategoricalPredictive(ClassificationPredictive):
             Which keeps the logits as its ``draws``.
         """
         logits = _validation.logits(logits)
-        tally = Tally.of(logits, seed=as_seed(seed))
-        return cls.from_tally(tally, working_dtype(logits.dtype), logits.detach())
+        errors = ClassErrors(design)
+        tally = Tally.of(logits, seed=as_seed(seed), watch=errors.add)
+        dtype = working_dtype(logits.dtype)
+        return cls.from_tally(tally, errors, dtype, logits.detach())
 
     @classmethod
     def point(cls, logits: Tensor) -> Self:
@@ -109,8 +123,9 @@ class CategoricalPredictive(ClassificationPredictive):
         (tensor([[0.8808, 0.1192]]), tensor([0.1192]), tensor([0.]))
         """
         logits = _validation.floating("logits", logits).detach()
-        tally = Tally.of(_validation.logits(logits.unsqueeze(0)), seed=0)
-        found = cls.from_tally(tally, working_dtype(logits.dtype))
+        errors, one = ClassErrors(None), _validation.logits(logits.unsqueeze(0))
+        tally = Tally.of(one, seed=0, watch=errors.add)
+        found = cls.from_tally(tally, errors, working_dtype(logits.dtype))
         nothing = torch.zeros_like(found.entropy)
         return replace(
             found,
@@ -120,11 +135,18 @@ class CategoricalPredictive(ClassificationPredictive):
             _mutual_information=nothing,
             _variation_ratio=1.0 - found.probs.amax(-1),
             argmax_variation_ratio=nothing,
+            entropy_error=nothing,
+            expected_entropy_error=nothing,
+            mutual_information_error=nothing,
         )
 
     @classmethod
     def from_tally(
-        cls, tally: Tally, dtype: torch.dtype, draws: Tensor | None = None
+        cls,
+        tally: Tally,
+        errors: ClassErrors,
+        dtype: torch.dtype,
+        draws: Tensor | None = None,
     ) -> Self:
         """The predictive of a finished tally; what accumulators end with.
 
@@ -132,6 +154,8 @@ class CategoricalPredictive(ClassificationPredictive):
         ----------
         tally : Tally
             Of all draws.
+        errors : ClassErrors
+            Which has seen all of them.
         dtype : torch.dtype
             The type of the answers.
         draws : Tensor, optional
@@ -149,7 +173,7 @@ class CategoricalPredictive(ClassificationPredictive):
             n_draws=probs.count,
             _probs=probs.mean.to(dtype),  # E7: pbar = (1/T) sum_t softmax(logits_t)
             _log_probs=(tally.log_sum - math.log(probs.count)).to(dtype),
-            _mean_error=probs.mean_error.to(dtype),  # E4
+            _mean_error=errors.of_probs(probs).to(dtype),  # E4
             _entropy=entropy.to(dtype),
             _expected_entropy=expected.to(dtype),
             _mutual_information=information.to(dtype),
@@ -157,6 +181,9 @@ class CategoricalPredictive(ClassificationPredictive):
             argmax_variation_ratio=_variation_ratio(tally.favoured, probs).to(dtype),
             logits_mean=logits_mean.to(dtype),
             logits_std=logits_std.to(dtype),
+            **{
+                f"{name}_error": e.to(dtype) for name, e in errors.of_measures().items()
+            },
             _draws=draws,
         )
 

@@ -20,6 +20,7 @@ from caveat.predictive.covariance import JointMoments
 from caveat.predictive.crps import mixture_crps
 from caveat.predictive.moments import Moments, finite_moments, flat_event, working_dtype
 from caveat.predictive.regression import RegressionPredictive
+from caveat.predictive.strata import Design, Slices
 
 JOINT_LIMIT = 64  # outputs for which a covariance is gathered without the draws
 
@@ -78,7 +79,9 @@ class GaussianPredictive(RegressionPredictive):
     _mean_error: Tensor | None = None  # if it is not that of the draws
 
     @classmethod
-    def from_draws(cls, draws: Tensor, *, precision: Any) -> Self:
+    def from_draws(
+        cls, draws: Tensor, *, precision: Any, design: Design | None = None
+    ) -> Self:
         """The predictive of the outputs of T stochastic passes.
 
         Parameters
@@ -89,6 +92,9 @@ class GaussianPredictive(RegressionPredictive):
             tau in units of 1/y², broadcastable to (batch, *event). A vector counts
             as one value per output; one per row needs the shape (batch, 1). With as
             many axes as ``draws``, the first is that of the draws: each has its own.
+        design : Design, optional
+            How the draws were stratified, from draw 0 on; without one they count as
+            independent. It is what ``mean_error`` depends on.
 
         Returns
         -------
@@ -99,8 +105,13 @@ class GaussianPredictive(RegressionPredictive):
         dtype = working_dtype(draws.dtype)
         tau = _validation.precision(precision)
         moments = finite_moments(draws)
+        slices = Slices(design)
+        slices.add(draws)
+        error = slices.mean_error(moments)
         if tau.ndim < draws.ndim:
-            return cls.from_moments(moments, dtype, precision=tau, draws=draws.detach())
+            return cls.from_moments(
+                moments, dtype, precision=tau, draws=draws.detach(), mean_error=error
+            )
         own = per_draw(tau, draws)
         mean_tau = mixture.mean_noise_variance(own).reciprocal()
         return cls.from_moments(
@@ -109,6 +120,7 @@ class GaussianPredictive(RegressionPredictive):
             precision=mean_tau,
             draws=draws.detach(),
             draw_precision=own,
+            mean_error=error,
         )
 
     @classmethod
@@ -154,6 +166,7 @@ class GaussianPredictive(RegressionPredictive):
         draws: Tensor | None = None,
         joint: JointMoments | None = None,
         draw_precision: Tensor | None = None,
+        mean_error: Tensor | None = None,
     ) -> Self:
         """The predictive of gathered moments; what accumulators end with.
 
@@ -172,6 +185,8 @@ class GaussianPredictive(RegressionPredictive):
         draw_precision : Tensor, shape (draws, batch, *event), optional
             tau of each draw, if they differ; ``precision`` is then the inverse of the
             mean of their inverses.
+        mean_error : Tensor, shape (batch, *event), optional
+            Of draws that are not independent.
 
         Returns
         -------
@@ -183,8 +198,10 @@ class GaussianPredictive(RegressionPredictive):
         tau = _validation.precision_for(precision, mean)
         covariance = None if joint is None else joint.covariance
         variance = moments.variance.to(dtype)
+        error = None if mean_error is None else mean_error.to(dtype)
         return cls(
-            moments.count, mean, variance, tau, draws, covariance, draw_precision
+            *(moments.count, mean, variance, tau, draws, covariance, draw_precision),
+            _mean_error=error,
         )
 
     @property

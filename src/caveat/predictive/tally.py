@@ -1,10 +1,12 @@
 """Everything counted about the logits of a classifier, in one pass over blocks.
 
-Labels are sampled with one uniform number per draw, shared by all rows: each row's
-labels have the right distribution, rows use common random numbers, and the answer
-for a row depends neither on the other rows nor on how draws were cut into blocks.
+Labels are sampled with one uniform number per draw, shared by all rows and stratified
+over draws: each row's labels have the right distribution, rows use common random
+numbers, and the answer for a row depends neither on the other rows nor on how draws
+were cut into blocks.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -14,7 +16,8 @@ import torch
 from torch import Tensor
 
 from caveat import _validation
-from caveat._random import random_uniform, stream_key
+from caveat._random import stream_key
+from caveat._strata import stratified_uniform
 from caveat.predictive.moments import (
     Moments,
     blocks,
@@ -40,12 +43,22 @@ class Tally:
     masked: Tensor  # how often the logit was -inf
 
     @classmethod
-    def of(cls, logits: Tensor, *, seed: int, first_draw: int = 0) -> Self:
-        """From logits (draws, batch, *extra, classes), numbered from ``first_draw``."""
+    def of(
+        cls,
+        logits: Tensor,
+        *,
+        seed: int,
+        first_draw: int = 0,
+        watch: Callable[[Tensor, Tensor], None] | None = None,
+    ) -> Self:
+        """From logits (draws, batch, *extra, classes), numbered from ``first_draw``.
+
+        ``watch`` is shown the probabilities and entropies of all draws, in order.
+        """
         parts = list(blocks(logits.detach()))  # views, not copies
         starts = accumulate(map(len, parts), initial=first_draw)
         tallies = (
-            cls._of_block(block, _uniforms(seed, start, block))
+            cls._of_block(block, _uniforms(seed, start, block), watch)
             for start, block in zip(starts, parts, strict=False)
         )
         total = reduce(cls.merge, tallies)
@@ -66,14 +79,22 @@ class Tally:
         )
 
     @classmethod
-    def _of_block(cls, block: Tensor, uniforms: Tensor) -> Self:
+    def _of_block(
+        cls,
+        block: Tensor,
+        uniforms: Tensor,
+        watch: Callable[[Tensor, Tensor], None] | None,
+    ) -> Self:
         wide = wide_dtype(block.device)
         logits = block.to(working_dtype(block.dtype))
         log_probs = logits.log_softmax(-1)
         probs = log_probs.exp()
         # E9, one term each: H(p_t) = -sum_c p_tc log p_tc, with 0 log 0 = 0
         terms = probs * log_probs.clamp_min(_LOG_OF_ZERO)
-        entropy = -terms.sum(-1).sum(0, dtype=wide)
+        entropies = -terms.sum(-1)
+        if watch is not None:
+            watch(probs, entropies)
+        entropy = entropies.sum(0, dtype=wide)
         masked = logits.isneginf()
         return cls(
             Moments.of(probs),
@@ -94,7 +115,7 @@ def _unusable(logits: Tensor) -> Tensor:
 
 def _uniforms(seed: int, start: int, block: Tensor) -> Tensor:
     draws = range(start, start + len(block))
-    uniforms = random_uniform(stream_key(seed, "labels"), draws, (1,))
+    uniforms = stratified_uniform(stream_key(seed, "labels"), draws, (1,))
     uniforms = uniforms.to(block.device, working_dtype(block.dtype))
     return uniforms.view(-1, *[1] * (block.ndim - 1))  # shape: (draws, 1, …, 1)
 

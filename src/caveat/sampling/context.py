@@ -27,13 +27,18 @@ _mine = threading.local()
 
 @contextmanager
 def stochastic(
-    model: nn.Module, *, seed: Seed = None, shared: bool = True
+    model: nn.Module,
+    *,
+    seed: Seed = None,
+    shared: bool = True,
+    stratified: bool = True,
 ) -> Iterator[nn.Module]:
     """Let ``model(x)`` draw: every call in the block is one stochastic pass.
 
     The k-th call is draw k, equal to ``MCDropout(model, seed=seed).draws(x)[k]``.
     Gradients flow if they are enabled. Only calls of ``model`` itself count, from this
-    thread; its weights, flags and hooks stay as they are.
+    thread; its weights, flags and hooks stay as they are. ``seed``, ``shared`` and
+    ``stratified`` are those of :class:`caveat.MCDropout`.
 
     Examples
     --------
@@ -45,7 +50,7 @@ def stochastic(
     >>> torch.equal(passes, caveat.MCDropout(net, seed=0).draws(x, n_draws=3))
     True
     """
-    sampler = Sampler(check_model(model), as_seed(seed), bool(shared))
+    sampler = Sampler(check_model(model), as_seed(seed), bool(shared), bool(stratified))
     numbers = count()
 
     def draw(*args: Any, **kwargs: Any) -> Any:

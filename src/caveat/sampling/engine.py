@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from caveat._torch import storage_address
 from caveat.errors import InputTypeError, NoStochasticSiteError
+from caveat.predictive.strata import Design
 from caveat.sampling.checks import Departed
 from caveat.sampling.fingerprint import tensors_of
 from caveat.sampling.guard import AutogradInside
@@ -174,6 +175,16 @@ class Session:
         if len(self._ways) != 1 or not self._ways[0].template.certain:
             return None
         return self._ways[0]
+
+    @property
+    def design(self) -> Design | None:
+        """How the draws are stratified; None if they are independent."""
+        if not self._sampler.stratified:
+            return None
+        sites = [site for site in self._plan.sites if site.draws]
+        return Design(
+            tuple(s.rate if s.is_mask and 0 < s.rate < 1 else 0.5 for s in sites)
+        )
 
     @property
     def first_leaves(self) -> list[Any]:

@@ -46,7 +46,8 @@ def unit_factors(
     """
     law, finish = _law(module)
     cpu = torch.device("cpu")
-    site = NoiseSpec(f"{path}#0", law, (1, n_units), dtype, cpu)
+    name = f"{path}#0"
+    site = NoiseSpec(name, law, (1, n_units), dtype, cpu, stratified=True)
     drawn = site.sample(seed, draws).squeeze(1)
     return drawn if finish is None else drawn.mul_(finish).add_(1.0)
 

@@ -16,6 +16,7 @@ from caveat.predictive import (
     GaussianAccumulator,
     GaussianPredictive,
 )
+from caveat.predictive.strata import Design
 from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.outputs import Picker, same_shape
@@ -96,6 +97,11 @@ class Reading(ABC):
             number += len(tensor)
             yield tensor
 
+    @property
+    def design(self) -> Design | None:
+        """How the draws are stratified."""
+        return self._session.design
+
     @abstractmethod
     def moments(self) -> FoundMoments | None:
         """Mean and variance in closed form, or None: then those of the draws do."""
@@ -128,11 +134,14 @@ class Part(NamedTuple):
         What they say; None if the draws themselves are kept on a shelf.
     found : FoundMoments or None
         What is known beside them.
+    design : Design or None
+        How they were stratified.
     """
 
     n_draws: int
     result: GaussianPredictive | CategoricalPredictive | None
     found: FoundMoments | None
+    design: Design | None
 
 
 @dataclass(frozen=True)
@@ -157,7 +166,7 @@ class Gathering:
 
     read: Callable[[Batch], Reading]
     rounds: Rounds
-    accumulator: Callable[[], Accumulator]
+    accumulator: Callable[[Design | None], Accumulator]
     bar: ProgressBar
     precision: Tensor | None = None
     shelf: Shelf | None = None
@@ -190,7 +199,7 @@ class Gathering:
         """One batch, with at least so many draws."""
         reading = self.read(batch)
         counting = self.shelf is None or self.rounds.tolerance is not None
-        accumulator = self.accumulator() if counting else None
+        accumulator = self.accumulator(reading.design) if counting else None
         numbers = self.rounds.first(least)
         while numbers:
             done = numbers.stop
@@ -204,7 +213,7 @@ class Gathering:
             numbers = self.rounds.after(done, self._error(reading, accumulator))
         summed = accumulator is not None and self.shelf is None
         result = accumulator.result() if accumulator is not None and summed else None
-        return Part(done, result, reading.moments())
+        return Part(done, result, reading.moments(), reading.design)
 
     def _shelved(
         self, batch: int, numbers: range, reading: Reading

@@ -1,9 +1,10 @@
 """MCDropout: the front door. A model in, a predictive distribution out."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from caveat.predictive import (
     MomentPredictive,
 )
 from caveat.predictive.joining import by_rows, together
+from caveat.predictive.strata import Design
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
@@ -112,8 +114,7 @@ class MCDropout:
     stratified : bool
         True: in every 64 draws a unit is dropped as often as its rate says, so that
         means and class probabilities need fewer draws; each draw alone is what it is
-        without. Monte Carlo errors are then those of independent draws, and too large.
-        Not for draws that must be independent, as in Thompson sampling.
+        without. False: draws are independent of each other (:meth:`independent`).
     batch_dim : int
         The axis of the inputs that holds the rows.
     analytic : bool, optional
@@ -138,7 +139,7 @@ class MCDropout:
         *,
         seed: Seed = None,
         shared: bool = True,
-        stratified: bool = False,
+        stratified: bool = True,
         batch_dim: int = 0,
         analytic: bool | None = None,
     ) -> None:
@@ -160,10 +161,22 @@ class MCDropout:
 
     def __repr__(self) -> str:
         masks = "shared by rows" if self._sampler.shared else "per row"
-        masks += ", stratified" if self._sampler.stratified else ""
+        masks += "" if self._sampler.stratified else ", independent draws"
         return (
             f"MCDropout({type(self.model).__name__}, seed={self.seed}, masks {masks})"
         )
+
+    def independent(self) -> Self:
+        """The same with draws that are independent of each other.
+
+        Stratified draws are slightly negatively dependent within blocks of 64, which
+        is what makes their mean so exact. Decisions that take a draw each, as in
+        Thompson sampling, need independent ones; ``caveat.decisions`` asks for them by
+        this method.
+        """
+        found = copy(self)
+        found._sampler = replace(self._sampler, stratified=False)
+        return found
 
     def function(self, number: int) -> FunctionDraw:
         """Draw ``number`` as a function: ``draws(x)[t]`` equals ``function(t)(x)``."""
@@ -264,7 +277,8 @@ class MCDropout:
         if draws is None:
             drawn = together([part.result for part in parts])
         else:
-            drawn = by_rows(draws, partial(_gaussian, tau, draws))
+            design = parts[0].design
+            drawn = by_rows(draws, partial(_gaussian, tau, draws, design))
         return _improved(drawn, [part.found for part in parts])
 
     def classify(
@@ -297,7 +311,7 @@ class MCDropout:
         return by_rows(
             logits,
             lambda rows: CategoricalPredictive.from_logits(
-                logits[:, rows], seed=self.seed
+                logits[:, rows], seed=self.seed, design=parts[0].design
             ),
         )
 
@@ -399,7 +413,7 @@ class MCDropout:
         call: _Call,
         rounds: Rounds,
         read: Callable[[Session], Reading],
-        accumulator: Callable[[], Any],
+        accumulator: Callable[[Design | None], Any],
         *,
         keep_draws: bool,
         precision: Tensor | None = None,
@@ -467,11 +481,13 @@ def _improved(
     return improved(drawn, known)
 
 
-def _gaussian(tau: Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
+def _gaussian(
+    tau: Tensor, draws: Tensor, design: Design | None, rows: slice
+) -> GaussianPredictive:
     """The predictive of some rows of the draws."""
     if tau.dim():
         tau = check.precision_for(tau, draws[0])[rows]
-    return GaussianPredictive.from_draws(draws[:, rows], precision=tau)
+    return GaussianPredictive.from_draws(draws[:, rows], precision=tau, design=design)
 
 
 def _mixed(name: str, batch_size: int, axis: int) -> str:

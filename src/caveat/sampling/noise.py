@@ -6,15 +6,16 @@ row out, so that one draw of ω serves all rows and is a function of x.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from caveat._random import random_bits, random_uniform, stream_key
-from caveat._strata import drop_words, dropped, pieces, stratified_uniform
+from caveat._strata import drop_words, dropped, slices_of, stratified_uniform
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,13 @@ class NoiseSpec:
         """What was drawn, as it is."""
         return drawn
 
+    def stream(self, seed: int) -> Callable[[range], Tensor]:
+        """:meth:`fixed` for draws that follow each other: shared work is done once."""
+        key = stream_key(seed, self.name)
+        if self.stratified and isinstance(self.law, Mask):
+            return StratifiedMasks(self, self.law, key)
+        return partial(self.law.sample, self, key)
+
     @property
     def numel(self) -> int:
         """Numbers per draw."""
@@ -94,26 +102,16 @@ class NoiseSpec:
 
     def bits(self, key: int, draws: range) -> Tensor:
         """64 random bits for each number."""
-        return random_bits(key, draws, self.shape, **self._place)
+        return random_bits(key, draws, self.shape, **self.place)
 
     def uniform(self, key: int, draws: range) -> Tensor:
         """A number in (0, 1), in double precision, for each number."""
         drawn = stratified_uniform if self.stratified else random_uniform
-        return drawn(key, draws, self.shape, **self._place)
-
-    def dropped(self, key: int, draws: range, drop_rate: float) -> Tensor:
-        """Where numbers are dropped as often as the rate says in a block of draws."""
-        parts = [
-            dropped(
-                drop_words(key, piece.number, drop_rate, self.shape, **self._place),
-                piece.places,
-            )
-            for piece in pieces(draws)
-        ]
-        return torch.cat(parts)
+        return drawn(key, draws, self.shape, **self.place)
 
     @property
-    def _place(self) -> dict[str, Any]:
+    def place(self) -> dict[str, Any]:
+        """Where the rows of the site begin, and where its numbers are made."""
         return {
             "first_row": self.first_row,
             "row_axis": self.row_axis,
@@ -134,11 +132,44 @@ class Mask:
 
     def sample(self, spec: NoiseSpec, key: int, draws: range) -> Tensor:
         if spec.stratified:
-            kept = spec.dropped(key, draws, 1.0 - self.keep_prob) == 0
-        else:
-            threshold = min(int(self.keep_prob * 2**64), 2**64 - 1) - 2**63
-            kept = spec.bits(key, draws) < threshold
+            return StratifiedMasks(spec, self, key)(draws)
+        threshold = min(int(self.keep_prob * 2**64), 2**64 - 1) - 2**63
+        kept = spec.bits(key, draws) < threshold
         return kept.to(spec.dtype).mul_(self.scale)
+
+
+class StratifiedMasks:
+    """Masks of a site for draws that follow each other.
+
+    A word for each unit says in which of 16 draws it is dropped. The last words are
+    remembered, so that a large site is not made anew for every few draws.
+    """
+
+    def __init__(self, spec: NoiseSpec, mask: Mask, key: int) -> None:
+        self._spec = spec
+        self._mask = mask
+        self._key = key
+        self._slices = range(0)
+        self._words: Tensor | None = None
+
+    def __call__(self, draws: range) -> Tensor:
+        """Masks (draws, *shape)."""
+        slices = slices_of(draws)
+        kept = ~dropped(self._remembered(slices), slices, draws)
+        return kept.to(self._spec.dtype).mul_(self._mask.scale)
+
+    def _remembered(self, slices: range) -> Tensor:
+        """Words of these slices, of which the last is kept for the next draws."""
+        known = self._words is not None and slices.start in self._slices
+        new = slices[1:] if known else slices
+        parts = [self._words] if known and self._words is not None else []
+        if new:
+            rate = 1.0 - self._mask.keep_prob
+            spec = self._spec
+            parts.append(drop_words(self._key, new, rate, spec.shape, **spec.place))
+        words = parts[0] if len(parts) == 1 else torch.cat(parts)
+        self._slices, self._words = slices[-1:], words[-1:].clone()
+        return words
 
 
 @dataclass(frozen=True)

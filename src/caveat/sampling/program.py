@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from caveat._strata import SLICE
 from caveat._threads import in_order
 from caveat._torch import below_autograd
 from caveat.sampling.checks import Departed
@@ -116,34 +117,31 @@ class Bound:
             return
         n_threads = torch.get_num_threads()
         if n_threads > 1 and self._is_worth_threads(len(draws)):
-            size = max(1, min(16, len(draws) // (2 * n_threads)))
-            parts = (draws[i : i + size] for i in range(0, len(draws), size))
+            size = max(1, min(SLICE, len(draws) // (2 * n_threads)))
             one_part = partial(self._several, seed)
-            for outputs in in_order(one_part, parts, n_threads):
+            for outputs in in_order(one_part, cut(draws, size), n_threads):
                 yield from outputs
-            return
-        for numbers in self._blocks(draws):
-            yield from self._one_by_one(seed, numbers)
+        else:
+            yield from self._one_by_one(seed, draws)
 
     def _several(self, seed: int, draws: range) -> list[tuple[Tensor, ...] | None]:
-        return [
-            found
-            for part in self._blocks(draws)
-            for found in self._one_by_one(seed, part)
-        ]
+        return list(self._one_by_one(seed, draws))
 
     def _one_by_one(
         self, seed: int, draws: range
     ) -> Iterator[tuple[Tensor, ...] | None]:
         # A generator must not be left waiting inside these blocks: its caller would be
         # in them, too.
-        with torch.no_grad(), below_autograd():
-            noise = [values.unbind(0) for values in self._noise(seed, draws)]
-        for of_one_draw in zip(*noise, strict=True):
-            outputs: tuple[Tensor, ...] | None = None
-            with suppress(Departed), torch.no_grad(), below_autograd():
-                outputs = self._program.run(self._constants, of_one_draw)
-            yield outputs
+        streams = [spec.stream(seed) for spec in self._program.noises]
+        for numbers in self._blocks(draws):
+            with torch.no_grad(), below_autograd():
+                values = self._noise(seed, numbers, streams)
+                noise = [of_site.unbind(0) for of_site in values]
+            for of_one_draw in zip(*noise, strict=True):
+                outputs: tuple[Tensor, ...] | None = None
+                with suppress(Departed), torch.no_grad(), below_autograd():
+                    outputs = self._program.run(self._constants, of_one_draw)
+                yield outputs
 
     def _is_worth_threads(self, n_draws: int) -> bool:
         """Whether threads for several draws are soon paid for, and not too large."""
@@ -152,17 +150,20 @@ class Bound:
 
     def blocks(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...]]:
         """The noisy outputs of many draws at a time, (draws, *shape)."""
+        streams = [spec.stream(seed) for spec in self._program.noises]
         for numbers in self._blocks(draws):
             with torch.no_grad(), below_autograd():
-                noise = self._noise(seed, numbers)
+                noise = self._noise(seed, numbers, streams)
                 outputs = self._program.run(self._constants, noise)
             yield outputs
 
-    def _noise(self, seed: int, draws: range) -> list[Tensor]:
+    def _noise(
+        self, seed: int, draws: range, streams: Sequence[Callable[[range], Tensor]]
+    ) -> list[Tensor]:
         key, memo = (seed, draws), self._program.memo
         noise = memo.get(key)
         if noise is None:
-            noise = [spec.fixed(seed, draws) for spec in self._program.noises]
+            noise = [stream(draws) for stream in streams]
             if sum(values.numel() for values in noise) <= _NOISE_KEPT:
                 if len(memo) >= _SETS_KEPT:
                     memo.clear()
@@ -177,6 +178,15 @@ class Bound:
         size = self._program.together if self.together else size
         for start in range(0, len(draws), size):
             yield draws[start : start + size]
+
+
+def cut(draws: range, size: int) -> Iterator[range]:
+    """Consecutive draws in parts that end at multiples of ``size``."""
+    start = draws.start
+    while start < draws.stop:
+        stop = min(draws.stop, (start // size + 1) * size)
+        yield range(start, stop)
+        start = stop
 
 
 class _Writer:

@@ -35,6 +35,9 @@ class Source(Protocol):
     def finished(self, drawn: Tensor, constants: dict[int, Tensor]) -> Tensor:
         """The values, (draws, ...), made of what is drawn."""
 
+    def stream(self, seed: int) -> Callable[[range], Tensor]:
+        """:meth:`fixed` under a seed, for draws that follow each other."""
+
 
 class Ref(NamedTuple):
     """A value on the tape, by its number."""

@@ -57,7 +57,8 @@ def test_largest_is_close(pool):
     draws = MCDropout(model, seed=0).draws(X, n_draws=3000)
     assert found.method == "propagated"
     assert ((found.mean - draws.mean(0)) / draws.std(0)).abs().max() < 0.15
-    assert (found.std / draws.std(0) - 1).abs().max() < 0.15
+    # 0.15 of the approximation, and five errors of a standard deviation of 3000 draws.
+    assert (found.std / draws.std(0) - 1).abs().max() < 0.15 + 5 / 6000**0.5
 
 
 def test_certain_images_are_pooled_as_they_are():

@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self, final
 
 import numpy as np
@@ -110,8 +111,9 @@ class DropoutRewards(_Networks):
         self._after = check_after(anneal_after)
         self._replay = ReplayNetworks(self._shape, 1, training, seed=self._seed)
         self.network = self._replay.module(0, self._top_rate)
-        self._functions = MCDropout(self.network, seed=self._seed)
-        self._rowwise = MCDropout(self.network, seed=self._seed, shared=False)
+        # A draw a decision: they must be independent of each other.
+        draw = partial(MCDropout, self.network, seed=self._seed, stratified=False)
+        self._functions, self._rowwise = draw(), draw(shared=False)
 
     @property
     def drop_rate(self) -> float:

@@ -14,7 +14,7 @@ from caveat.decisions.bandits.protocols import (
     check_contexts,
     check_outcome,
 )
-from caveat.decisions.thompson import FunctionSampler
+from caveat.decisions.thompson import FunctionSampler, independent
 from caveat.decisions.thompson_samplers import numbered_generator
 from caveat.errors import ShapeError
 
@@ -112,9 +112,10 @@ class RefittedRewards:
         self._rewards = np.concatenate([self._rewards, gains])
         if len(self._arms) - self._fitted_at >= self._every:
             self._fitted_at = len(self._arms)
-            self._sampler = self._fit(
+            fitted = self._fit(
                 self._contexts.copy(), self._arms.copy(), self._rewards.copy()
             )
+            self._sampler = independent(fitted)  # a draw a decision
         return self
 
     @torch.no_grad()

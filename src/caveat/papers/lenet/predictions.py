@@ -23,8 +23,11 @@ def standard_log_probs(net: nn.Sequential, image: Tensor) -> Tensor:
 def drawn_logits(
     net: nn.Sequential, image: Tensor, *, n_draws: int, seed: int = 0
 ) -> Tensor:
-    """Logits (draws, images, 10) of passes with one mask each for all images."""
-    mc = MCDropout(net, seed=seed)
+    """Logits (draws, images, 10) of passes with one mask each for all images.
+
+    Draws are independent, so that any group of them is as good as any other.
+    """
+    mc = MCDropout(net, seed=seed, stratified=False)
     draws: Tensor = mc.draws(as_input(image), n_draws=n_draws, batch_size=BATCH)
     return draws
 

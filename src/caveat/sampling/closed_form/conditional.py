@@ -14,6 +14,7 @@ from caveat.predictive import Moments, merge
 from caveat.predictive.covariance import JointMoments
 from caveat.predictive.gaussian import JOINT_LIMIT
 from caveat.predictive.moments import finite_moments, wide_dtype
+from caveat.predictive.strata import Slices
 from caveat.sampling.closed_form.beliefs import Belief, Independent
 from caveat.sampling.closed_form.last_layer import LastLayer
 
@@ -52,14 +53,18 @@ class ConditionalMoments:
         square = self.square + other.square
         return type(self)(merge(self.means, other.means), square, joint)
 
-    def belief(self, layer: LastLayer) -> tuple[Belief, Tensor]:
-        """Mean and variance of the output, and the standard error of the mean."""
+    def belief(self, layer: LastLayer, slices: Slices) -> tuple[Belief, Tensor]:
+        """Mean and variance of the output, and the standard error of the mean.
+
+        ``slices`` have seen the conditional means, too.
+        """
         means = self.means
         total = layer.total(
             means.mean, self.square / means.count, means.variance, self._between()
         )
         error = Independent(
-            means.mean, frozenset(), False, means.mean_error.square(), apart=True
+            *(means.mean, frozenset(), False, slices.mean_error(means).square()),
+            apart=True,
         )
         return total, layer.finished(error).variance.sqrt()
 

@@ -15,6 +15,7 @@ from caveat._torch import below_autograd
 from caveat.predictive import GaussianPredictive
 from caveat.predictive.gaussian import EXACT
 from caveat.predictive.moments import working_dtype
+from caveat.predictive.strata import Slices
 from caveat.sampling.closed_form.beliefs import Belief
 from caveat.sampling.closed_form.conditional import ConditionalMoments
 from caveat.sampling.closed_form.cost import is_nearly_free
@@ -56,6 +57,7 @@ class Integrated(Reading):
         self._layer = layer
         self._replay = replay
         self._sums: ConditionalMoments | None = None
+        self._slices = Slices(session.design)
 
     def blocks(self, numbers: range) -> Iterator[Tensor]:
         block: list[Tensor] = []
@@ -75,10 +77,12 @@ class Integrated(Reading):
 
     def moments(self) -> FoundMoments:
         assert self._sums is not None
-        return _found(INTEGRATED, *self._sums.belief(self._layer))
+        return _found(INTEGRATED, *self._sums.belief(self._layer, self._slices))
 
     def _take(self, means: list[Tensor], square: Tensor) -> None:
-        new = ConditionalMoments.of(torch.stack(means), square)
+        block = torch.stack(means)
+        self._slices.add(block)
+        new = ConditionalMoments.of(block, square)
         self._sums = new if self._sums is None else self._sums.merge(new)
 
 

@@ -5,7 +5,9 @@ folded into copies of the weight (or of the input, if that is the smaller) and a
 in one matrix product. The result then looks to the tape like a noise of its own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -37,6 +39,10 @@ class HeadSpec:
         """Features, weight and bias."""
         numbers = (self.x, self.weight, self.bias)
         return tuple(n for n in numbers if n is not None)
+
+    def stream(self, seed: int) -> Callable[[range], Tensor]:
+        """:meth:`fixed` under a seed."""
+        return partial(self.fixed, seed)
 
     def fixed(self, seed: int, draws: range) -> Tensor:
         """The masks, of shape (draws, 1, features)."""

@@ -1,0 +1,47 @@
+"""Errors of entropies and of information, against their spread over seeds."""
+
+import pytest
+import torch
+from scipy import stats
+
+from caveat.predictive import CategoricalPredictive
+from caveat.predictive.strata import Design
+from tests.predictive.test_strata import outputs
+
+MEASURES = ["entropy", "expected_entropy", "mutual_information"]
+
+
+def predictive(seed, n_draws, design):
+    if design is None:
+        generator = torch.Generator().manual_seed(seed)
+        logits = torch.randn(n_draws, 4, 3, generator=generator).double()
+    else:
+        logits = outputs(seed, n_draws).view(n_draws, 2, 3) / 4
+    # Off the largest entropy, where it has no slope.
+    logits += torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64)
+    return CategoricalPredictive.from_logits(logits, design=design)
+
+
+@pytest.mark.parametrize("design", [None, Design((0.25,))], ids=["plain", "stratified"])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_standardised_errors_have_unit_variance_or_less(measure, design):
+    n_seeds, n_draws = 150, 100
+    # Both kinds of entropy are averages of functions of draws but for 1/T of bias.
+    truth = torch.stack(
+        [getattr(predictive(10_000 + s, 512, design), measure) for s in range(60)]
+    ).mean(0)
+    found = [predictive(seed, n_draws, design) for seed in range(n_seeds)]
+    scores = torch.stack(
+        [(getattr(p, measure) - truth) / getattr(p, f"{measure}_error") for p in found]
+    )
+    low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], n_seeds) / n_seeds
+    if measure == "entropy":
+        low = 0.3  # its slope is that of the first draws, which makes it larger
+    assert low < float((scores - scores.mean(0)).square().mean()) < high
+
+
+def test_one_draw_has_no_error_and_a_point_has_none():
+    one = CategoricalPredictive.from_logits(torch.zeros(1, 2, 3))
+    assert bool(one.entropy_error.isinf().all())
+    point = CategoricalPredictive.point(torch.zeros(2, 3))
+    assert point.mutual_information_error.tolist() == [0.0, 0.0]
