@@ -232,7 +232,7 @@ SPECIMENS = [
         BranchesOnInput,
         X,
         fixed_sites=False,
-        filter_warnings=("BranchesOnInput draws noise for this batch",),
+        filter_warnings=("BranchesOnInput draws noise",),
     ),
     Specimen("gradient_inside", GradientInside, X, sites=1),
     Specimen("autocast", Autocast, X, sites=1, rounding=3e-2),

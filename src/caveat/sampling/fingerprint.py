@@ -121,11 +121,12 @@ class _Walk:
                 self._look(value, 0)
 
     def _been_at(self, value: Any) -> bool:
-        number = self.seen.setdefault(id(value), len(self.seen))
-        if number < len(self.seen) - 1:
-            self.found.append(number)
-            return True
-        return False
+        number = self.seen.get(id(value))
+        if number is None:
+            self.seen[id(value)] = len(self.seen)
+            return False
+        self.found.append(number)
+        return True
 
     def _look(self, value: Any, depth: int) -> None:
         kind = type(value)
