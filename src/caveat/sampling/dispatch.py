@@ -100,6 +100,11 @@ def whole_storage(tensor: Tensor) -> Tensor:
     return base.set_(tensor.untyped_storage())
 
 
+def storage_copy(tensor: Tensor) -> Tensor:
+    """A copy of the whole storage of ``tensor``, in one dimension."""
+    return whole_storage(tensor).clone()
+
+
 def same_place(tensor: Tensor, base: Tensor) -> Tensor:
     """The view of ``base`` that ``tensor`` is of its own storage."""
     if base.dtype != tensor.dtype:

@@ -33,6 +33,7 @@ from caveat.sampling.probing import check_repeats, find_rows, look
 from caveat.sampling.registry import registry_version
 from caveat.sampling.rows import two_rows
 from caveat.sampling.running import Switches, run_pass
+from caveat.sampling.store import TemplateStore
 
 _NO_SITE = """{name} has no stochastic site, so all draws would be identical.
 Looked for: nn.Dropout and its kin, functional and in-place dropout, dropout inside
@@ -95,6 +96,8 @@ class Plan:
         What the user should be warned of.
     verdicts : dict
         Which replay programs, by source, gave what the model gave.
+    templates : TemplateStore
+        Passes that were recorded, by kind of batch.
     """
 
     switches: Switches
@@ -105,6 +108,7 @@ class Plan:
     rows_mix: bool = False
     note: str | None = None
     verdicts: dict[str, bool] = field(default_factory=dict, compare=False)
+    templates: TemplateStore = field(default_factory=TemplateStore, compare=False)
 
     def covers(self, run: Pass) -> bool:
         """Whether a pass went only where the plan has been."""
@@ -160,6 +164,7 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
         sites=plan.sites + new,
         names=plan.names | flags.glance.names,
         reached=plan.reached | flags.reached,
+        templates=TemplateStore(),
     )
     fresh = wider.names - plan.names
     if fresh and not plan.rows_mix:

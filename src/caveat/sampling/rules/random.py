@@ -194,8 +194,11 @@ def as_seeded(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
     for flag in {"train", "training"} & set(names[: len(args)]):
         place = names.index(flag)
         args = (*args[:place], True, *args[place + 1 :])
-    if any(map(run.recorder.is_noisy, tensors_in((*args, *kwargs.values())))):
+    tensors = list(tensors_in((*args, *kwargs.values())))
+    if any(map(run.recorder.is_noisy, tensors)):
         run.recorder.escape = f"{func} draws seeded numbers for a drawn tensor"
+    elif tensors:  # it may be on the tape, where it would draw once more
+        run.recorder.bound = f"{func} draws seeded numbers"
     return run.recorder.run(func, *args, **kwargs)
 
 
