@@ -180,7 +180,8 @@ SPECIMENS = [
         sites=1,
         row_wise=False,
         n_rows=3,
-        filter_warnings=("The rows of",),  # each place of the batch has its own mask
+        fixed_sites=False,  # each place of the batch has a fixed mask of its own
+        filter_warnings=("The rows of",),
     ),
     Specimen("generator_held", Held, X, sites=1),
     Specimen("generator_in_object", HeldInObject, X, sites=1),

@@ -48,8 +48,8 @@ def stochastic(
     >>> torch.equal(passes, caveat.MCDropout(net, seed=0).draws(x, n_draws=3))
     True
     """
-    _check_call(model)
-    sampler = Sampler(check_model(model), as_seed(seed), bool(shared))
+    _check_call(check_model(model))
+    sampler = Sampler(model, as_seed(seed), bool(shared))
     numbers = count()
 
     def draw(*args: Any, **kwargs: Any) -> Any:
@@ -70,7 +70,7 @@ def stochastic(
 def _check_call(model: nn.Module) -> None:
     """Refuse a class with a ``__call__`` of its own: calls would not come to us."""
     own = type(model).__call__ is not nn.Module.__call__
-    if isinstance(model, nn.Module) and own and compiled_from(model) is model:
+    if own and compiled_from(model) is model:
         raise UnsupportedModelError(_OWN_CALL.format(name=type(model).__name__))
 
 
