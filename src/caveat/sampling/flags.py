@@ -23,7 +23,7 @@ from caveat._torch import pytree
 from caveat.errors import CaveatError, UnsupportedModelError
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.host import (
-    Watch,
+    GeneratorUse,
     marked_torch_generators,
     watched_generators,
 )
@@ -92,7 +92,7 @@ Look = Callable[[Switches], Glance]
 
 
 @dataclass(frozen=True)
-class Subject:
+class ModelView:
     """A model as it is looked at here.
 
     Attributes
@@ -119,26 +119,25 @@ class Subject:
     outside: bool = False
 
 
-class _SeedsTorch(Exception):
-    """The model seeds torch's generator: its passes must be watched for that."""
-
-
-def find_flags(model: Subject, switches: Switches) -> Flags:
+def find_flags(model: ModelView, switches: Switches) -> Flags:
     """Add to ``switches`` what the model needs."""
     try:
-        return _found(model, switches)
+        flags = _found(model, switches)
     except AutogradInside:
         return find_flags(model, replace(switches, above_autograd=True))
-    except _SeedsTorch:
-        return find_flags(model, replace(switches, seeds_torch=True))
+    return flags or find_flags(model, replace(switches, seeds_torch=True))
 
 
-def _found(model: Subject, switches: Switches) -> Flags:
+def _found(model: ModelView, switches: Switches) -> Flags | None:
+    """The flags; None if the model seeds torch's generator and is not watched."""
     evaluated, in_evaluation = _watched(model, lambda: model.look(switches))
-    _check_torch(model, switches, evaluated, in_evaluation)
+    if not _torch_is_ours(model, switches, evaluated, in_evaluation):
+        return None
     trained, in_training = _watched(model, lambda: _trained(model, switches))
     seen = trained.glance
-    _check_torch(model, replace(switches, on=trained.able), seen, in_training)
+    on = replace(switches, on=trained.able)
+    if not _torch_is_ours(model, on, seen, in_training):
+        return None
     flags = _switch_on(model, switches, evaluated, trained)
     if in_evaluation.drawn or in_training.drawn:
         flags = replace(flags, switches=replace(flags.switches, host_generators=True))
@@ -157,20 +156,21 @@ def _found(model: Subject, switches: Switches) -> Flags:
     return replace(flags, reached=evaluated.reached | seen.reached, notes=notes)
 
 
-def _watched(model: Subject, call: Callable[[], Any]) -> tuple[Any, Watch]:
+def _watched(model: ModelView, call: Callable[[], Any]) -> tuple[Any, GeneratorUse]:
     with watched_generators(model.generators) as watch:
         result = call()
     return result, watch
 
 
-def _check_torch(
-    model: Subject, switches: Switches, glance: Glance, watch: Watch
-) -> None:
-    """Torch's generator is the recorder's business: nobody else may have used it."""
+def _torch_is_ours(
+    model: ModelView, switches: Switches, glance: Glance, watch: GeneratorUse
+) -> bool:
+    """Whether a pass left torch's generator alone, or was watched while seeding it.
+
+    Its numbers are the recorder's business: nobody else may have drawn any.
+    """
     if watch.seeded or glance.seeded:
-        if switches.seeds_torch:
-            return
-        raise _SeedsTorch
+        return switches.seeds_torch
     if watch.moved or glance.moved:
         # It may have been another thread of the user: then other numbers of that
         # generator make no difference.
@@ -178,6 +178,7 @@ def _check_torch(
             again, _ = _watched(model, lambda: model.look(switches))
         if not same_numbers(glance.output, again.output):
             raise UnsupportedModelError(_HIDDEN.format(name=model.name))
+    return True
 
 
 # ------------------------------------------------------------ training mode
@@ -199,7 +200,7 @@ class _Trained:
         return (_UNABLE.format(name=name, problem=self.problem, paths=paths),)
 
 
-def _trained(model: Subject, switches: Switches) -> _Trained:
+def _trained(model: ModelView, switches: Switches) -> _Trained:
     everything = model.everything
     try:
         glance = model.look(replace(switches, on=everything))
@@ -217,7 +218,7 @@ def _trained(model: Subject, switches: Switches) -> _Trained:
     return _Trained(glance, able, everything - able, problem)
 
 
-def _deep_enough(model: Subject, switches: Switches) -> tuple[frozenset[str], Glance]:
+def _deep_enough(model: ModelView, switches: Switches) -> tuple[frozenset[str], Glance]:
     """All modules below some depth, the smallest at which the model runs."""
     for depth in range(max(map(_depth, model.everything)) + 1):
         able = frozenset(path for path in model.everything if _depth(path) > depth)
@@ -227,7 +228,7 @@ def _deep_enough(model: Subject, switches: Switches) -> tuple[frozenset[str], Gl
     return frozenset(), model.look(switches)
 
 
-def _tried(model: Subject, switches: Switches) -> Glance | None:
+def _tried(model: ModelView, switches: Switches) -> Glance | None:
     """A pass with these switches, if the model can do that."""
     try:
         return model.look(switches)
@@ -258,7 +259,7 @@ def _wanted(evaluated: Glance, trained: Glance) -> list[SiteCall]:
 
 
 def _switch_on(
-    model: Subject, switches: Switches, evaluated: Glance, trained: _Trained
+    model: ModelView, switches: Switches, evaluated: Glance, trained: _Trained
 ) -> Flags:
     wanted = _wanted(evaluated, trained.glance)
     names = {site.name for site in wanted}

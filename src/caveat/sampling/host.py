@@ -28,7 +28,7 @@ _turn = threading.RLock()
 
 
 @dataclass
-class Watch:
+class GeneratorUse:
     """What happened to the generators in a block.
 
     ``drawn``: Python's, numpy's or the model's own were used. ``moved``: torch's was
@@ -56,10 +56,10 @@ def seeded_host_generators(seed: int, draw: int, own: Sequence[Any]) -> Iterator
 
 
 @contextmanager
-def marked_torch_generators(own: Sequence[Any]) -> Iterator[Watch]:
+def marked_torch_generators(own: Sequence[Any]) -> Iterator[GeneratorUse]:
     """Torch's generator, and those of ``own``, carry our mark; restored on exit."""
     mine = [g for g in own if isinstance(g, torch.Generator)]
-    generators, watch = [torch.default_generator, *mine], Watch()
+    generators, watch = [torch.default_generator, *mine], GeneratorUse()
     with _turn:
         states = [generator.get_state() for generator in generators]
         try:
@@ -75,13 +75,13 @@ def marked_torch_generators(own: Sequence[Any]) -> Iterator[Watch]:
 
 
 @contextmanager
-def watched_generators(own: Sequence[Any]) -> Iterator[Watch]:
+def watched_generators(own: Sequence[Any]) -> Iterator[GeneratorUse]:
     """See what happens to all generators; they are restored.
 
     Those of Python, numpy and the model start from a fixed state, so that what is seen
     does not hang on their past. Torch's is left as it is: other threads may use it.
     """
-    watch = Watch()
+    watch = GeneratorUse()
     with _turn:
         before, torch_before = _state(own), torch.get_rng_state()
         seed_before = torch.initial_seed()

@@ -25,7 +25,7 @@ from caveat.errors import (
 )
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import fingerprint, survey, tensors_of
-from caveat.sampling.flags import Flags, Glance, Look, Subject, find_flags
+from caveat.sampling.flags import Flags, Glance, Look, ModelView, find_flags
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Layout
 from caveat.sampling.passes import Omega, Pass, SiteCall
@@ -296,7 +296,7 @@ def _flags(model: nn.Module, switches: Switches, view: Look, *, quiet: bool) -> 
         isinstance(g, torch.Generator) and not copy.has_copied(g) for g in generators
     )
     switches = replace(switches, seeds_torch=switches.seeds_torch or outside)
-    subject = Subject(name, everything, generators, view, quiet, outside)
+    subject = ModelView(name, everything, generators, view, quiet, outside)
     return find_flags(subject, switches)
 
 

@@ -39,7 +39,7 @@ def look(model: nn.Module, batch: Batch, switches: Switches) -> Glance:
     return Glance(output, sites, reached, omega.tensors, run.seeded, run.moved)
 
 
-class Rows(NamedTuple):
+class RowFindings(NamedTuple):
     """What looks at a few rows have shown.
 
     Attributes
@@ -61,7 +61,7 @@ class Rows(NamedTuple):
     astray: frozenset[str]
 
 
-def find_rows(model: nn.Module, batch: Batch, switches: Switches) -> Rows:
+def find_rows(model: nn.Module, batch: Batch, switches: Switches) -> RowFindings:
     """Look at two rows in a few arrangements, and see whether looks repeat."""
     return _with_a_pair(batch, lambda pair: _rows(model, batch, pair, switches))
 
@@ -82,7 +82,9 @@ def _with_a_pair(batch: Batch, function: Callable[[Batch], T]) -> T:
     return function(pair)
 
 
-def _rows(model: nn.Module, batch: Batch, pair: Batch, switches: Switches) -> Rows:
+def _rows(
+    model: nn.Module, batch: Batch, pair: Batch, switches: Switches
+) -> RowFindings:
     one = batch.rows == 1
     two, three = (look(model, b, switches) for b in (pair, pair.take(TURNED)))
     check_repeats(model, two, look(model, pair, switches))
@@ -99,7 +101,7 @@ def _rows(model: nn.Module, batch: Batch, pair: Batch, switches: Switches) -> Ro
         for site, layout in found.items()
         if layout is None and _depends_on_rows(two, three, site)
     }
-    return Rows(
+    return RowFindings(
         are_apart(Outputs(two.output, three.output, *alone)),
         {site: layout for site, layout in found.items() if layout is not None},
         frozenset(two.tensors),

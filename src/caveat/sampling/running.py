@@ -15,7 +15,7 @@ from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import survey
 from caveat.sampling.guard import Guard
 from caveat.sampling.host import (
-    Watch,
+    GeneratorUse,
     marked_torch_generators,
     seeded_host_generators,
 )
@@ -68,7 +68,7 @@ def run_pass(
     run = Pass(copy.stack, omega, rule_for, record=record)
     above = switches.above_autograd
     args, kwargs = batch.arguments
-    marked = Watch()
+    marked = GeneratorUse()
     with ExitStack() as stack:
         stack.enter_context(_compiler_aside())
         if switches.host_generators or switches.seeds_torch:
