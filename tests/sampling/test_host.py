@@ -104,3 +104,49 @@ def test_a_seed_set_later():
     model.seed = 3
     with pytest.raises(NoStochasticSiteError):
         MCDropout(model, seed=SEED).draws(X, n_draws=20)
+
+
+class AlwaysSkips(generators.OwnPython):
+    """A coin of its own in evaluation, too, and one of Python's."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        for layer in self.layers:
+            h = h if self.skip() or random.random() < 0.2 else layer(h)
+        return self.last(h)
+
+
+@pytest.mark.filterwarnings("ignore:AlwaysSkips draws noise for this batch")
+def test_coins_in_evaluation():
+    model = AlwaysSkips().eval()
+    before = states(model)
+    draws = MCDropout(model, seed=SEED).draws(X, n_draws=30)
+    assert draws.std(0).max() > 0
+    assert torch.equal(MCDropout(model, seed=SEED).draws(X, n_draws=30), draws)
+    assert states(model) == before
+
+
+class SeedsLate(SeedsAll):
+    """Dropout, then a seed that nothing undoes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.dropout(x, 0.5, self.training)
+        torch.manual_seed(0)
+        return self.last(h) + torch.randn(2)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_seed_that_is_not_undone(call):
+    model = SeedsLate()
+    before = states(model)
+    call(model)
+    assert states(model) == before
+
+
+def test_a_seed_comes_after_noise():
+    """What is drawn before the seed is noise; what comes after is as in torch."""
+    model = SeedsLate()
+    draws = MCDropout(model, seed=SEED).draws(X, n_draws=400)
+    generator = torch.Generator().manual_seed(0)
+    expected = model.last(X) + torch.randn(2, generator=generator)
+    assert torch.allclose(draws.mean(0), expected, atol=6 * draws.std().item() / 20)

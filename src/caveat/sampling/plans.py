@@ -250,10 +250,11 @@ def _made(model: nn.Module, batch: Batch) -> Plan:
     name = type(model).__name__
     try:
         flags = _probed(model, two_rows(batch))
-        rows = find_rows(model, batch, flags.switches)
+        known = None if flags.switches.host_generators else flags.glance
+        rows = find_rows(model, batch, flags.switches, known)
         if flags.switches.host_generators and rows.apart:
             # Host numbers may skip layers in one pass and not in the next.
-            plain = find_rows(model, batch, Switches())
+            plain = find_rows(model, batch, replace(flags.switches, on=frozenset()))
             rows = rows._replace(layouts={**plain.layouts, **rows.layouts})
     except CaveatError:
         raise

@@ -61,14 +61,26 @@ class RowFindings(NamedTuple):
     astray: frozenset[str]
 
 
-def find_rows(model: nn.Module, batch: Batch, switches: Switches) -> RowFindings:
-    """Look at two rows in a few arrangements, and see whether looks repeat."""
-    return _with_a_pair(batch, lambda pair: _rows(model, batch, pair, switches))
+def find_rows(
+    model: nn.Module, batch: Batch, switches: Switches, known: Glance | None = None
+) -> RowFindings:
+    """Look at two rows in a few arrangements, and see whether looks repeat.
+
+    ``known`` is an earlier look at two rows of the batch with these switches.
+    """
+    given = two_rows(batch)
+
+    def rows(pair: Batch) -> RowFindings:
+        two = look(model, pair, switches)
+        again = known if pair is given and known else look(model, pair, switches)
+        check_repeats(model, again, two)
+        return _rows(model, pair, switches, two, one=batch.rows == 1)
+
+    return _with_a_pair(batch, given, rows)
 
 
-def _with_a_pair(batch: Batch, function: Callable[[Batch], T]) -> T:
+def _with_a_pair(batch: Batch, pair: Batch, function: Callable[[Batch], T]) -> T:
     """Call with two rows that differ, made up if need be and if the model runs them."""
-    pair = two_rows(batch)
     other = None
     if batch.rows > 1 and pair.two_rows() == (0, 0):
         other = varied(pair)
@@ -83,11 +95,9 @@ def _with_a_pair(batch: Batch, function: Callable[[Batch], T]) -> T:
 
 
 def _rows(
-    model: nn.Module, batch: Batch, pair: Batch, switches: Switches
+    model: nn.Module, pair: Batch, switches: Switches, two: Glance, *, one: bool
 ) -> RowFindings:
-    one = batch.rows == 1
-    two, three = (look(model, b, switches) for b in (pair, pair.take(TURNED)))
-    check_repeats(model, two, look(model, pair, switches))
+    three = look(model, pair.take(TURNED), switches)
     alone = [
         None if one else look(model, pair.take((row, row)), switches).output
         for row in (0, 1)
