@@ -18,8 +18,9 @@ from torch import nn
 from caveat._random import Seed, as_seed
 from caveat._torch import CALL, compiled_from, plain_call
 from caveat.errors import UnsupportedModelError
+from caveat.sampling.arguments import call_batch
 from caveat.sampling.engine import Sampler
-from caveat.sampling.inputs import Batch, check_model
+from caveat.sampling.inputs import check_model
 
 _OWN_CALL = """{name} has a __call__ of its own, which a block cannot stand in for: its
 calls would not be drawn. Use MCDropout(model).function(t)(x): it is the same draw."""
@@ -53,7 +54,7 @@ def stochastic(
     numbers = count()
 
     def draw(*args: Any, **kwargs: Any) -> Any:
-        batch = Batch.of(args, kwargs, axis=0, model=model)
+        batch = call_batch(model, args, kwargs, axis=0)
         above = torch.is_grad_enabled()
         return sampler.one_pass(batch, next(numbers), above_autograd=above)
 

@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from caveat._torch import pytree, storage_address
+from caveat._torch import storage_address
 from caveat.errors import InputTypeError, NoStochasticSiteError
 from caveat.sampling.checks import Departed
 from caveat.sampling.fingerprint import tensors_of
 from caveat.sampling.guard import AutogradInside
-from caveat.sampling.inputs import Batch
+from caveat.sampling.inputs import Batch, key_of
+from caveat.sampling.noise import Layout
 from caveat.sampling.passes import DrawOmega, Pass
 from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program
@@ -29,6 +30,7 @@ from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.store import MOST_WAYS, Known
 from caveat.sampling.tape import Tape
 from caveat.sampling.templates import Constants, Template, template_of
+from caveat.sampling.trees import flatten
 
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
 identical. caveat.audit(model, x) lists where it is drawn; look for a result that is
@@ -121,7 +123,7 @@ class Session:
 
     Attributes
     ----------
-    structure : pytree.TreeSpec
+    structure : Structure
         How the leaves of an output make up what the model returns.
     """
 
@@ -149,6 +151,11 @@ class Session:
     def rows_mix(self) -> bool:
         """Whether rows influence each other, so that the batch must stay whole."""
         return self._plan.rows_mix
+
+    @property
+    def output_layouts(self) -> tuple[Layout | None, ...]:
+        """Where the rows lie in each leaf of an output, as far as it is known."""
+        return self._plan.outputs
 
     @property
     def seed(self) -> int:
@@ -201,14 +208,14 @@ class Session:
                 yield self._another_way(draw)
                 draw += 1
 
-    def column(self, position: int, draws: range) -> Iterator[Tensor]:
-        """One leaf of the output in blocks of draws: (draws, *shape)."""
+    def blocks(self, draws: range) -> Iterator[list[Any]]:
+        """As ``outputs``, some draws at a time: tensors have an axis of draws."""
         way = self.way
-        if way is not None and way.replay.together and way.replay.is_noisy(position):
-            yield from way.replay.columns(position, self.seed, draws)
+        if way is not None and way.replay.together:
+            yield from way.replay.blocks(self.seed, draws)
             return
         for leaves in self.outputs(draws):
-            yield leaves[position].unsqueeze(0)
+            yield [v.unsqueeze(0) if isinstance(v, Tensor) else v for v in leaves]
 
     def _recalled(self) -> "tuple[Known, Way] | None":
         """A way of an earlier batch of this kind that this batch goes, too."""
@@ -245,7 +252,7 @@ class Session:
         output, run, self._plan = self._sampler.planned_pass(
             self._plan, self._batch, draw, record=record
         )
-        leaves, structure = pytree.tree_flatten(output)
+        leaves, structure = flatten(output)
         self.structure = structure
         plain = [v.detach() if isinstance(v, Tensor) else v for v in leaves]
         self._modelled = draw, plain
@@ -313,11 +320,12 @@ def _kind_of(sampler: Sampler, batch: Batch) -> Any:
     leaves = tuple(
         _leaf_kind(leaf, storages.setdefault(storage_address(leaf), number))
         if isinstance(leaf, Tensor)
-        else repr(leaf)
+        else key_of(leaf)
         for number, leaf in enumerate(batch.leaves)
     )
     noise = (sampler.shared, sampler.stratified, sampler.shared or batch.first_row)
-    return str(batch.structure), leaves, batch.axis, batch.rows, noise, _ambient()
+    rows = (batch.rows, batch.axis, batch.batched)
+    return batch.structure.key, leaves, rows, noise, _ambient()
 
 
 def _leaf_kind(tensor: Tensor, alias: int) -> Any:

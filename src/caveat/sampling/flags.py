@@ -19,7 +19,6 @@ from typing import Any
 
 from torch import Tensor
 
-from caveat._torch import pytree
 from caveat.errors import CaveatError, UnsupportedModelError
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.host import (
@@ -30,6 +29,7 @@ from caveat.sampling.host import (
 from caveat.sampling.passes import SiteCall
 from caveat.sampling.rows import same_numbers
 from caveat.sampling.running import Switches
+from caveat.sampling.trees import flatten, leaves_of
 
 _HOST = """{name} draws from a generator of Python or numpy in training mode, where it
 also returns something else: it cannot be sampled. Use torch.rand instead."""
@@ -310,7 +310,7 @@ def _differs(trained: Glance, evaluated: Glance) -> bool:
 
 
 def _floats(output: Any) -> list[Tensor]:
-    leaves = pytree.tree_leaves(output)
+    leaves = leaves_of(output)
     return [x for x in leaves if isinstance(x, Tensor) and x.is_floating_point()]
 
 
@@ -325,6 +325,6 @@ def _listed(paths: frozenset[str] | set[str]) -> str:
 
 
 def _shape_of(output: Any) -> Any:
-    leaves, structure = pytree.tree_flatten(output)
+    leaves, structure = flatten(output)
     shapes = [tuple(v.shape) if isinstance(v, Tensor) else type(v) for v in leaves]
-    return str(structure), shapes
+    return structure.key, shapes

@@ -203,3 +203,7 @@ class Integers:
     def sample(self, spec: NoiseSpec, key: int, draws: range) -> Tensor:
         steps = spec.uniform(key, draws).mul_(self.high - self.low).floor_()
         return steps.add_(self.low).to(spec.dtype)
+
+
+BOUNDED = (Uniform, Exponential, Integers)
+"""Laws whose numbers cannot cross some bound, so that a comparison may be certain."""

@@ -92,6 +92,8 @@ class Plan:
         Where the rows lie at each site, by name; missing if not known.
     rows_mix : bool
         Rows influence each other, so a batch must not be split.
+    outputs : tuple of Layout or None
+        For each leaf of the output where its rows lie; None if it has none.
     note : str or None
         What the user should be warned of.
     verdicts : dict
@@ -106,6 +108,7 @@ class Plan:
     reached: frozenset[str]
     layouts: dict[str, Layout]
     rows_mix: bool = False
+    outputs: tuple[Layout | None, ...] = ()
     note: str | None = None
     verdicts: dict[str, bool] = field(default_factory=dict, compare=False)
     templates: TemplateStore = field(default_factory=TemplateStore, compare=False)
@@ -133,10 +136,19 @@ _lock = threading.Lock()
 
 
 def plan_for(model: nn.Module, batch: Batch) -> Plan:
-    """The plan of ``model`` for inputs like ``batch``, made once and remembered.
+    """The plan of ``model`` for inputs like ``batch``; warns of what it says.
 
-    Raises :class:`NoStochasticSiteError` if nothing would be random; then nothing is
-    remembered.
+    Raises :class:`NoStochasticSiteError` if nothing would be random.
+    """
+    plan = known_plan(model, batch)
+    _warn(plan)
+    return plan
+
+
+def known_plan(model: nn.Module, batch: Batch) -> Plan:
+    """The plan, made once and remembered, without a warning.
+
+    If nothing would be random, nothing is remembered.
     """
     state, key = _state(model), _key(batch)
     plan = _recalled(model, state, key)
@@ -144,7 +156,6 @@ def plan_for(model: nn.Module, batch: Batch) -> Plan:
         plan = _made(model, batch)
         _require_sites(model, plan)
         _remember(model, state, key, plan)
-    _warn(plan)
     return plan
 
 
@@ -267,7 +278,7 @@ def _made(model: nn.Module, batch: Batch) -> Plan:
     if not rows.apart:
         note = _MIXED_ROWS.format(name=name, axis=batch.axis)
         return replace(_plan(flags, {}), rows_mix=True).noting(note)
-    plan = _plan(flags, rows.layouts)
+    plan = replace(_plan(flags, rows.layouts), outputs=rows.outputs)
     if not rows.astray:
         return plan
     return plan.noting(_ASTRAY.format(name=name, paths=_paths(plan, rows.astray)))

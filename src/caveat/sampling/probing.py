@@ -16,6 +16,7 @@ from caveat.sampling.rows import (
     Outputs,
     are_apart,
     find_layout,
+    output_layouts,
     same_numbers,
     two_rows,
     varied,
@@ -29,9 +30,10 @@ be numbers that nothing can be said of. Draw with torch's functions, from genera
 that are attributes of the model; keep counters in attributes of a module."""
 
 T = TypeVar("T")
+_EVALUATION = Switches()
 
 
-def look(model: nn.Module, batch: Batch, switches: Switches) -> Glance:
+def look(model: nn.Module, batch: Batch, switches: Switches = _EVALUATION) -> Glance:
     """One pass with this setting, in which nothing is dropped."""
     omega = _ProbeOmega()
     output, run = run_pass(model, batch, omega, switches, record=False)
@@ -44,6 +46,8 @@ class RowFindings(NamedTuple):
 
     Attributes
     ----------
+    outputs : tuple of Layout or None
+        Where the rows lie in each leaf of the output.
     apart : bool
         The output of a row depends on that row alone.
     layouts : dict
@@ -55,6 +59,7 @@ class RowFindings(NamedTuple):
         gathered or looped over.
     """
 
+    outputs: tuple[Layout | None, ...]
     apart: bool
     layouts: dict[str, Layout]
     seen: frozenset[str]
@@ -112,6 +117,7 @@ def _rows(
         if layout is None and _depends_on_rows(two, three, site)
     }
     return RowFindings(
+        output_layouts(two.output, three.output),
         are_apart(Outputs(two.output, three.output, *alone)),
         {site: layout for site, layout in found.items() if layout is not None},
         frozenset(two.tensors),

@@ -53,6 +53,7 @@ from caveat.sampling.dispatch import (
     whole_storage,
 )
 from caveat.sampling.noise import NoiseSpec
+from caveat.sampling.raw import RawNumbers
 from caveat.sampling.tape import Op, Ref, Tape, map_refs
 
 _aten = torch.ops.aten
@@ -78,6 +79,8 @@ class Recorder(DispatchMode):
         Why the tape is good for this very batch only.
     where : str
         Path of the module that is running, noted on the tape.
+    raw : RawNumbers
+        Numbers that are still as they were drawn.
     """
 
     def __init__(self, rule_for: Callable[[OpOverload], Any], *, record: bool) -> None:
@@ -88,6 +91,7 @@ class Recorder(DispatchMode):
         self.escape: str | None = None
         self.bound: str | None = None
         self.where = ""
+        self.raw = RawNumbers()
         self._rule_for = rule_for
         self._active = self._drawing = False
         self._was_active: list[bool] = []
@@ -131,8 +135,19 @@ class Recorder(DispatchMode):
         result = func(*args, **kwargs)
         inputs = {storage_address(t) for t in tensors_in((*args, *kwargs.values()))}
         self._note_fresh(result, inputs)
+        self.raw.read(inputs, result)
         if self._record and self._matters(inputs):
             self._write_down(func, args, kwargs, result, inputs)
+        return result
+
+    def run_clean(self, func: OpOverload, *args: Any) -> Any:
+        """Run one operation whose result is the same whatever is drawn."""
+        args = self._without_outside(args)
+        for tensor in tensors_in(args):
+            if not self.is_noisy(tensor):
+                self.pin(tensor)
+        result = func(*args)
+        self._note_fresh(result, {storage_address(t) for t in tensors_in(args)})
         return result
 
     def finish(self, outputs: list[Any]) -> Tape:
@@ -158,6 +173,7 @@ class Recorder(DispatchMode):
 
     def way_out(self, name: str, tensor: Any) -> None:
         """Note that Python gets hold of all values of a tensor, or of its memory."""
+        self.raw.leave(tensor)
         if not self._record or not isinstance(tensor, Tensor):
             return
         if self.is_noisy(tensor):
@@ -166,6 +182,10 @@ class Recorder(DispatchMode):
             self.pin(tensor)
         elif self._matters({storage_address(tensor)}):
             self.bound = f"{name} took a value out of torch"
+
+    def is_outside(self, tensor: Tensor) -> bool:
+        """Whether ``tensor`` existed before the pass."""
+        return storage_address(tensor) not in self._fresh
 
     # ------------------------------------------------------------ dispatch
 
@@ -227,22 +247,62 @@ class Recorder(DispatchMode):
         if self._escapes(func, args, kwargs, result, noisy):
             return
         unpack = not isinstance(result, Tensor)
-        results = result if unpack else (result,)
-        if not any(self._depends(t, inputs, noisy) for t in results):
+        results = list(result) if unpack else [result]
+        if noisy and (sources := op_info(func).sources):
+            self._write_down_clean(func, args, kwargs, results, sources, unpack)
+        wanted = [self._depends(t, inputs, noisy) for t in results]
+        if not any(wanted):
             return
         # Arguments first: an operation may return its argument, which then gets a new
         # number.
         refs = self._refs(args, noisy=noisy)
         keyword_refs = self._keyword_refs(kwargs, noisy=noisy)
         numbers = tuple(
-            self._number_result(t, noisy=noisy)
-            if self._depends(t, inputs, noisy)
-            else None
-            for t in results
+            self._number_result(t, noisy=noisy) if own else None
+            for t, own in zip(results, wanted, strict=True)
         )
         self._append(Op(func, refs, keyword_refs, numbers, unpack, noisy=noisy))
         if op_info(func).dynamic_shape and not noisy:
             self._check_shapes(results, numbers)
+
+    def _write_down_clean(
+        self,
+        func: OpOverload,
+        args: Any,
+        kwargs: Any,
+        results: list[Tensor | None],
+        sources: dict[int, tuple[int, ...]],
+        unpack: bool,
+    ) -> None:
+        """Results of an operation with noisy arguments that no noise can change.
+
+        They are taken off ``results``, and made by the operation on other numbers.
+        """
+        numbers: list[int | None] = [None] * len(results)
+        used = False
+        for i, tensor in enumerate(results):
+            places = sources.get(i)
+            if tensor is None or self._has_noisy_source(places, args):
+                continue
+            results[i] = None
+            if places:  # else it is made of nothing
+                used = True
+                numbers[i] = self._number_result(tensor, noisy=False)
+        if used:
+            plain = self._without_noise(args)
+            refs = self._refs(plain, noisy=False)
+            clean = Op(func, refs, kwargs, tuple(numbers), unpack, noisy=False)
+            self._append(clean)
+
+    def _without_noise(self, arguments: Any) -> Any:
+        """``arguments`` with other numbers in place of noisy ones."""
+        if isinstance(arguments, Tensor) and self.is_noisy(arguments):
+            like = torch.zeros_like(arguments)
+            self._fresh[storage_address(like)] = weak_storage(like)
+            return like
+        if isinstance(arguments, list | tuple):
+            return type(arguments)(map(self._without_noise, arguments))
+        return arguments
 
     def _depends(self, tensor: Tensor | None, inputs: set[int], noisy: bool) -> bool:
         """False for a view of a clean input: ``clean.expand_as(noisy)`` is clean."""
@@ -250,6 +310,12 @@ class Recorder(DispatchMode):
             return tensor is not None
         storage = storage_address(tensor)
         return not noisy or self._is_noisy(storage) or storage not in inputs
+
+    def _has_noisy_source(self, places: tuple[int, ...] | None, args: Any) -> bool:
+        """Whether the arguments that a result depends on are noisy; None means all."""
+        if places is None:
+            return True
+        return any(self.is_noisy(args[place]) for place in places if place < len(args))
 
     def _escapes(
         self, func: OpOverload, args: Any, kwargs: Any, result: Any, noisy: bool
@@ -391,7 +457,7 @@ class Recorder(DispatchMode):
         returned = {}
         for name in info.written:
             target = args[name] if isinstance(name, int) else kwargs.get(name)
-            if isinstance(target, Tensor) and self._is_outside(target):
+            if isinstance(target, Tensor) and self.is_outside(target):
                 private = self._privatise(target)
                 returned[id(private)] = target
                 if isinstance(name, int):
@@ -402,6 +468,7 @@ class Recorder(DispatchMode):
             args[name] if isinstance(name, int) else kwargs.get(name)
             for name in info.written
         ]
+        self.raw.written(tensors_in(targets), (*args, *kwargs.values()))
         if self._record:
             self._prepare_write(list(tensors_in(targets)), (*args, *kwargs.values()))
         result = func(*args, **kwargs)
@@ -523,9 +590,6 @@ class Recorder(DispatchMode):
             self._noisy -= self._tracked.pop(storage).noisy
         alive = len(self._fresh) + len(self._tracked)
         self._sweep_beyond = alive + max(4, alive // 8)
-
-    def _is_outside(self, tensor: Tensor) -> bool:
-        return storage_address(tensor) not in self._fresh
 
     def _privatise(self, tensor: Tensor) -> Tensor:
         storage = storage_address(tensor)

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from caveat._torch import pytree
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Layout
+from caveat.sampling.trees import leaves_of
 
 TURNED = (1, 0, 0)  # the rows of the second run, as rows of the first
 EXACT = 1e-6  # tolerance for what is computed in the same way from the same numbers
@@ -74,11 +74,19 @@ def is_close(found: Tensor, expected: Tensor, tolerance: float = 1e-4) -> bool:
 
 def same_numbers(first: Any, again: Any, tolerance: float = EXACT) -> bool:
     """Whether two outputs are equal, up to sums added up in another order."""
-    left, right = pytree.tree_leaves(first), pytree.tree_leaves(again)
+    left, right = leaves_of(first), leaves_of(again)
     return len(left) == len(right) and all(
         is_close(two, one, tolerance)
         for one, two in zip(left, right, strict=True)
         if isinstance(one, Tensor) and isinstance(two, Tensor)
+    )
+
+
+def output_layouts(two: Any, three: Any) -> tuple[Layout | None, ...]:
+    """Where the rows lie in each leaf of an output."""
+    return tuple(
+        find_layout(left, right, guess=True) if _are_tensors((left, right)) else None
+        for left, right in zip(leaves_of(two), leaves_of(three), strict=False)
     )
 
 
@@ -99,7 +107,7 @@ class Outputs(NamedTuple):
 
 def are_apart(outputs: Outputs) -> bool:
     """Whether every output of a row depends on that row alone."""
-    leaves = [pytree.tree_leaves(output) for output in outputs if output is not None]
+    leaves = [leaves_of(output) for output in outputs if output is not None]
     if len({len(of_one) for of_one in leaves}) > 1:
         return False
     tensors = [same for same in zip(*leaves, strict=True) if _are_tensors(same)]

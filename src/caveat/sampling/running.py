@@ -85,6 +85,7 @@ def run_pass(
         run.start()
         output = copy.root(*args, **kwargs)
         run.finished = time.perf_counter()
+        run.settle()
     copy.stack.check_thread()
     run.seeded, run.moved = run.seeded or marked.seeded, marked.moved
     return output, run

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from caveat._torch import below_autograd, pytree, storage_address
+from caveat._torch import below_autograd, storage_address
 from caveat.sampling.checks import Departed
 from caveat.sampling.dispatch import storage_copy, whole_storage
 from caveat.sampling.inputs import Batch
 from caveat.sampling.program import Program
 from caveat.sampling.recorder import Recorder
 from caveat.sampling.tape import Ref, Tape
+from caveat.sampling.trees import Structure
 
 Constants = dict[int, Tensor]
 
@@ -38,7 +39,7 @@ class Template:
 
     Attributes
     ----------
-    structure : pytree.TreeSpec
+    structure : Structure
         How the leaves of an output make up what the model returns.
     bound : str or None
         Why it is good for no other batch.
@@ -48,7 +49,7 @@ class Template:
         What others found out about it, and keep here.
     """
 
-    structure: pytree.TreeSpec
+    structure: Structure
     bound: str | None
     certain: bool
     _noisy: Tape  # without the constants that hang on the batch

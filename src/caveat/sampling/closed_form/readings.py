@@ -57,7 +57,7 @@ class Integrated(Reading):
         self._replay = replay
         self._sums: ConditionalMoments | None = None
 
-    def draws(self, numbers: range) -> Iterator[Tensor]:
+    def blocks(self, numbers: range) -> Iterator[Tensor]:
         block: list[Tensor] = []
         square: Tensor | None = None
         for drawn in self._replay.leaves(self._session.seed, numbers):
@@ -69,7 +69,7 @@ class Integrated(Reading):
             if len(block) == _BLOCK:
                 self._take(block, square)
                 block, square = [], None
-            yield self._picker.pick(leaves, self._session.structure)
+            yield self._picker.pick(leaves, self._session.structure).unsqueeze(0)
         if square is not None:
             self._take(block, square)
 

@@ -12,7 +12,15 @@ import torch
 
 from caveat._torch import OpOverload
 from caveat.sampling.passes import Pass
-from caveat.sampling.rules import attention, dropout, norms, pooling, random, recurrent
+from caveat.sampling.rules import (
+    attention,
+    certain,
+    dropout,
+    norms,
+    pooling,
+    random,
+    recurrent,
+)
 
 _RANDOM: dict[OpOverload, Callable[..., Any]] = {
     **dropout.RULES,
@@ -20,7 +28,11 @@ _RANDOM: dict[OpOverload, Callable[..., Any]] = {
     **recurrent.RULES,
     **random.RULES,
 }
-_OTHER: dict[OpOverload, Callable[..., Any]] = {**pooling.RULES, **norms.RULES}
+_OTHER: dict[OpOverload, Callable[..., Any]] = {
+    **pooling.RULES,
+    **norms.RULES,
+    **certain.RULES,
+}
 
 
 @cache
