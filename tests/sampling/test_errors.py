@@ -288,3 +288,48 @@ def test_error_of_the_model_is_not_hidden():
 def test_object_arrays_are_refused():
     with pytest.raises((InputTypeError, TypeError)):
         MCDropout(net()).draws(np.array([object()] * 4), n_draws=2)
+
+
+def lazy() -> nn.Module:
+    return nn.Sequential(nn.LazyLinear(4), nn.Dropout(0.5), nn.LazyLinear(2))
+
+
+@every_call
+def test_lazy_layers_are_left_lazy(call):
+    model = lazy()
+    with pytest.raises(UnsupportedModelError, match="Call the model once"):
+        call(model)
+    assert model[0].has_uninitialized_params()
+    assert isinstance(model[0], nn.LazyLinear)
+    with torch.no_grad():
+        model(X)
+    call(model)
+
+
+def test_lazy_layers_and_an_array():
+    with pytest.raises(UnsupportedModelError, match="Call the model once"):
+        MCDropout(lazy()).draws(X.numpy(), n_draws=2)
+
+
+@every_call
+def test_weights_on_the_meta_device(call):
+    with pytest.raises(UnsupportedModelError, match="meta device"):
+        call(net().to("meta"))
+
+
+class OwnCall(nn.Sequential):
+    """Torch's own call is not used, nor what a block could put there."""
+
+    def __call__(self, x):
+        return self.forward(x)
+
+
+def test_a_block_refuses_a_call_that_it_cannot_see():
+    model = OwnCall(*net())
+    with (
+        pytest.raises(UnsupportedModelError, match="function"),
+        caveat.stochastic(model),
+    ):
+        pass
+    draws = MCDropout(model, seed=0).draws(X, n_draws=3)
+    assert torch.equal(MCDropout(model, seed=0).function(2)(X), draws[2])

@@ -1,6 +1,7 @@
 """What is remembered of a model is true of the model as it is now."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -273,3 +274,63 @@ def test_a_warning_points_to_the_line_of_the_user(call):
     with pytest.warns(caveat.errors.CaveatWarning, match="not independent") as caught:
         call(Mixing(*net()))
     assert {warning.filename for warning in caught} == {__file__}
+
+
+RATES = {"second": 0.0}  # read by a forward
+
+
+class Configured(nn.Module):
+    """Its second dropout is off until something that is no attribute of it changes."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.net, self.drop, self.last = net(0.1), nn.Dropout(0.9), nn.Linear(2, 2)
+        self.config = config
+
+    def on(self) -> bool:
+        return self.config.part.on
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.net(x)
+        return self.last(self.drop(h) if self.on() and self.training else h)
+
+
+class ByGlobal(Configured):
+    def on(self) -> bool:
+        return RATES["second"] > 0
+
+
+def by_closure(model: Configured) -> list[bool]:
+    switch = [False]
+    model.on = lambda: switch[0]
+    return switch
+
+
+def part(on: bool) -> SimpleNamespace:
+    return SimpleNamespace(part=SimpleNamespace(on=on))
+
+
+def test_an_object_within_a_configuration_is_changed():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = Configured(part(False))
+    quiet = draws(model)
+    model.config.part.on = True
+    assert draws(model).var(0).sum() > 2 * quiet.var(0).sum()
+    model.config.part.on = False
+    assert torch.equal(draws(model), quiet)
+
+
+def test_what_a_function_closes_over_is_changed():
+    model = Configured(part(False))
+    switch = by_closure(model)
+    quiet = draws(model)
+    switch[0] = True
+    assert draws(model).var(0).sum() > 2 * quiet.var(0).sum()
+
+
+def test_a_global_is_changed(monkeypatch):
+    model = ByGlobal(None)
+    quiet = draws(model)
+    monkeypatch.setitem(RATES, "second", 0.9)
+    assert draws(model).var(0).sum() > 2 * quiet.var(0).sum()

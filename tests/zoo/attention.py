@@ -200,6 +200,13 @@ SPECIMENS = [
     Specimen("heads_folded_slow", FoldedSlow, X, sites=1),
     Specimen("heads_folded_fast", FoldedFast, X, sites=1),
     Specimen("heads_folded_fast_square", FoldedFast, features(8, E), sites=1),
-    Specimen("heads_folded_fast_mask", FoldedFastMask, X, sites=1, fixed_sites=False),
+    Specimen(
+        "heads_folded_fast_mask",
+        FoldedFastMask,
+        X,
+        sites=1,
+        fixed_sites=False,
+        filter_warnings=("FoldedFastMask draws noise at",),
+    ),
     Specimen("windows_in_batch", PatchesInBatch, features(4, E), sites=1),
 ]

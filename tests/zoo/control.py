@@ -262,7 +262,7 @@ SPECIMENS = [
         BranchesOnInput,
         X,
         fixed_sites=False,
-        filter_warnings=("BranchesOnInput draws noise for this batch",),
+        filter_warnings=("BranchesOnInput draws noise",),
     ),
     Specimen("gradient_inside", GradientInside, X, sites=1),
     Specimen("energy_and_forces", EnergyAndForces, X, sites=1),

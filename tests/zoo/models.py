@@ -4,8 +4,10 @@ from tests.zoo import (
     attention,
     control,
     feedforward,
+    generators,
     handmade,
     libraries,
+    mixing,
     recurrent,
     structure,
     writes,
@@ -20,6 +22,8 @@ ZOO: list[Specimen] = [
     *writes.SPECIMENS,
     *control.SPECIMENS,
     *structure.SPECIMENS,
+    *mixing.SPECIMENS,
+    *generators.SPECIMENS,
     *libraries.SPECIMENS,
 ]
 

@@ -25,7 +25,8 @@ class Specimen:
     """A model of the zoo, with what is expected of it.
 
     ``row_wise``: a row's output depends on that row alone, so shared and independent
-    masks agree in every marginal; models that mix rows are compared on one row.
+    masks agree in every marginal; models that mix rows are compared on one row, or on
+    ``n_rows``.
     ``noise_has_rows``: plain dropout gives every row noise of its own; False for
     noise on weights or positions, which all rows of a pass share anyway.
     ``fixed_sites``: every pass makes the same random calls, whatever its rows, and
@@ -41,6 +42,7 @@ class Specimen:
     fires_in_eval: bool = False
     reaches_python: bool = False
     row_wise: bool = True
+    n_rows: int | None = None
     noise_has_rows: bool = True
     fixed_sites: bool = True
     may_refuse: bool = False
@@ -62,7 +64,7 @@ class Specimen:
     def rows(self, index: list[int] | None = None) -> Inputs:
         """Fresh inputs: the rows in ``index``, or as many as the zoo compares."""
         if index is None:
-            index = list(range(4 if self.row_wise else 1))
+            index = list(range(self.n_rows or (4 if self.row_wise else 1)))
         chosen = torch.tensor(index)
         whole, shorter = self.inputs(POOL), self.inputs(POOL - 1)
         return pytree.tree_map(lambda x, y: _pick(x, y, chosen), whole, shorter)

@@ -127,6 +127,56 @@ class ReadsParentFlag(nn.Module):
         return self.last(self.child(x))
 
 
+class OwnCall(GatedByParent):
+    """Goes past torch's call, and so past hooks, as some libraries do."""
+
+    def __call__(self, x):
+        return self.forward(x)
+
+
+class OwnCallAround(GatedByParent):
+    """Does something before torch's call: here, random and in training mode only."""
+
+    def __call__(self, x):
+        x = F.dropout(x, 0.2) if self.training else x
+        return super().__call__(x)
+
+
+class Wraps(nn.Module):
+    """A net around one that is called in some way."""
+
+    def __init__(self, inner: nn.Module, call=lambda inner, x: inner(x)):
+        super().__init__()
+        self.outer, self.inner, self.call = nn.Linear(D, D), inner, call
+
+    def forward(self, x):
+        return self.call(self.inner, self.outer(x))
+
+
+class Detector(Body):
+    """Wants targets in training mode; what it holds is gated by that mode, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = Wraps(GatedByParent())
+
+    def forward(self, x, targets=None):
+        if self.training:
+            return (self.block(x) - targets).square().mean()
+        return self.block(x)
+
+
+class DetectorWithin(nn.Module):
+    """One of the parts wants targets, deep inside; another is gated beside it."""
+
+    def __init__(self):
+        super().__init__()
+        self.beside, self.heads = GatedByParent(), nn.ModuleList([Detector()])
+
+    def forward(self, x):
+        return self.beside(x) + self.heads[0](x)
+
+
 # Containers and attributes ------------------------------------------------------
 
 
@@ -367,6 +417,17 @@ X = features(D)
 GRID = features(2, 6)
 
 
+def as_called(*paths: str):
+    """The oracle for what cannot train as it is called: these parts in evaluation."""
+
+    def call(model: nn.Module):
+        for path in paths:
+            model.get_submodule(path).training = False
+        return model
+
+    return call
+
+
 def first(model: nn.Module):
     """The oracle for (y, aux): what eval mode would return, drawn in train mode."""
     return lambda *args, **kwargs: model(*args, **kwargs)[0]
@@ -388,6 +449,30 @@ SPECIMENS = [
     Specimen("gated_by_parent", GatedByParent, X, sites=1),
     Specimen("gated_block_in_aux_net", GatedBlockInAuxNet, X, sites=1, reference=first),
     Specimen("reads_parent_flag", ReadsParentFlag, X, sites=1),
+    Specimen("own_call", lambda: Wraps(OwnCall()), X, sites=1),
+    Specimen("own_call_around", lambda: Wraps(OwnCallAround()), X, sites=2),
+    Specimen(
+        "forward_called",
+        lambda: Wraps(GatedByParent(), lambda inner, x: inner.forward(x)),
+        X,
+        sites=1,
+    ),
+    Specimen(
+        "detector",
+        Detector,
+        X,
+        sites=1,
+        reference=as_called(""),
+        filter_warnings=("Detector cannot be called like this",),
+    ),
+    Specimen(
+        "detector_within",
+        DetectorWithin,
+        X,
+        sites=2,
+        reference=as_called("heads.0"),
+        filter_warnings=("DetectorWithin cannot be called like this",),
+    ),
     Specimen("plain_containers", PlainContainers, X, sites=1),
     Specimen("tied", Tied, lambda n: ((tokens(n, length=3),), {}), sites=2),
     Specimen("bound_methods", BoundMethods, X, sites=5, fires_in_eval=True),

@@ -11,9 +11,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from caveat.errors import CaveatError
-from caveat.sampling.host import watched_host_generators
+from caveat.sampling.fingerprint import survey
+from caveat.sampling.host import watched_generators
 from caveat.sampling.inputs import Batch
-from caveat.sampling.plans import Plan, known_plan, look
+from caveat.sampling.plans import Plan, known_plan
+from caveat.sampling.probing import look
 
 
 def call_batch(
@@ -53,7 +55,7 @@ def _leads(plan: Plan, axis: int) -> bool:
 def can_run(model: nn.Module, make: Callable[[], Batch]) -> bool:
     """Whether a model can be called so."""
     try:
-        with watched_host_generators():
+        with watched_generators(survey(model).generators):
             look(model, make())
     except Exception:
         return False

@@ -16,10 +16,14 @@ import torch
 from torch import nn
 
 from caveat._random import Seed, as_seed
-from caveat._torch import CALL, plain_call
+from caveat._torch import CALL, compiled_from, plain_call
+from caveat.errors import UnsupportedModelError
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.engine import Sampler
 from caveat.sampling.inputs import check_model
+
+_OWN_CALL = """{name} has a __call__ of its own, which a block cannot stand in for: its
+calls would not be drawn. Use MCDropout(model).function(t)(x): it is the same draw."""
 
 _lock = threading.Lock()
 _mine = threading.local()
@@ -50,7 +54,8 @@ def stochastic(
     >>> torch.equal(passes, caveat.MCDropout(net, seed=0).draws(x, n_draws=3))
     True
     """
-    sampler = Sampler(check_model(model), as_seed(seed), bool(shared), bool(stratified))
+    _check_call(check_model(model))
+    sampler = Sampler(model, as_seed(seed), bool(shared), bool(stratified))
     numbers = count()
 
     def draw(*args: Any, **kwargs: Any) -> Any:
@@ -66,6 +71,13 @@ def stochastic(
     finally:
         waiting.pop()
         _direct(model)
+
+
+def _check_call(model: nn.Module) -> None:
+    """Refuse a class with a ``__call__`` of its own: calls would not come to us."""
+    own = type(model).__call__ is not nn.Module.__call__
+    if own and compiled_from(model) is model:
+        raise UnsupportedModelError(_OWN_CALL.format(name=type(model).__name__))
 
 
 class _Redirection:

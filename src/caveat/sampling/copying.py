@@ -11,6 +11,7 @@ Writes to shared tensors during a pass are caught further down (``recorder.py``)
 """
 
 import functools
+import threading
 import types
 import weakref
 from collections import OrderedDict, defaultdict
@@ -23,10 +24,14 @@ from torch import Tensor, nn
 
 from caveat._torch import CALL, MODULES, TENSORS, compiled_from, plain_call
 from caveat.errors import UnsupportedModelError
+from caveat.sampling.host import MARK
 
 _SCRIPTED = """{name} is a TorchScript module, whose dropout was fixed when it was made.
 Pass the Python module from before torch.jit.script or torch.jit.trace."""
 
+
+_THREAD = """Module {path!r} is run in another thread than the model, where its noise
+cannot be seen. Run all modules in the thread that calls the model."""
 
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -39,6 +44,8 @@ class ModuleStack:
 
     def __init__(self) -> None:
         self._paths: list[str] = [""]
+        self._thread = threading.get_ident()
+        self._elsewhere: str | None = None
         self.reached: set[str] = set()  # all modules that have run
 
     @property
@@ -49,12 +56,20 @@ class ModuleStack:
     @contextmanager
     def inside(self, path: str) -> Iterator[None]:
         """Note that the module at ``path`` runs."""
+        if threading.get_ident() != self._thread:
+            self._elsewhere = path
+            self.check_thread()
         self._paths.append(path)
         self.reached.add(path)
         try:
             yield
         finally:
             self._paths.pop()
+
+    def check_thread(self) -> None:
+        """Refuse modules that ran in a thread of their own: nothing is seen there."""
+        if self._elsewhere is not None:
+            raise UnsupportedModelError(_THREAD.format(path=self._elsewhere))
 
 
 class ModelCopy:
@@ -79,12 +94,17 @@ class ModelCopy:
         self.stack = ModuleStack()
         self.modules: dict[str, nn.Module] = {}
         self._copies: dict[int, nn.Module] = {}
+        self._generators: dict[int, torch.Generator] = {}
         self.root = self._copy_module(model, "")
 
     def switch_on(self, paths: Iterable[str]) -> None:
         """Put the modules at ``paths`` in training mode."""
         for path in paths:
             object.__setattr__(self.modules[path], "training", True)
+
+    def has_copied(self, generator: torch.Generator) -> bool:
+        """Whether a generator of the model is not the user's own object here."""
+        return id(generator) in self._generators
 
     def _copy_module(self, module: nn.Module, path: str) -> nn.Module:
         module = original(module)
@@ -138,6 +158,8 @@ class ModelCopy:
             return kind(
                 self._copy_value(v, f"{path}[{i}]") for i, v in enumerate(value)
             )
+        if kind is torch.Generator:
+            return self._copy_generator(value)
         if kind is types.MethodType:
             return types.MethodType(
                 value.__func__, self._copy_value(value.__self__, path)
@@ -155,6 +177,13 @@ class ModelCopy:
                 },
             )
         return value
+
+    def _copy_generator(self, generator: torch.Generator) -> torch.Generator:
+        """A source of noise: it carries our mark until the model seeds it."""
+        if id(generator) not in self._generators:
+            copy = torch.Generator(generator.device).manual_seed(MARK)
+            self._generators[id(generator)] = copy
+        return self._generators[id(generator)]
 
 
 def original(module: nn.Module) -> nn.Module:

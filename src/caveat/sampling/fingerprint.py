@@ -1,72 +1,199 @@
 """What a model looks like: whether anything was changed since it was last seen.
 
-Classes, plain attributes (a rate, a switch), functions and hooks of all modules count.
-Weights do not, nor does the training flag: passes run on a copy with flags of its own.
+What counts: classes, functions and hooks of all modules; plain values (a rate, a
+switch) in their attributes, in objects, namespaces and containers held there, in what
+their functions read besides (closures, defaults, globals, attributes of classes); and
+which tensors, arrays and generators are held, by identity. What does not: weights, and
+the training flag, as passes run on a copy with flags of its own.
+
+It is computed at every call. What a function may read is found once per function
+(``reading.py``), and objects that are not modules are followed only so far.
 """
 
+import functools
+import random
 import types
 from collections import OrderedDict, defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from caveat._torch import TENSORS
+from caveat.sampling.reading import (
+    is_foreign,
+    read_by_function,
+    read_of_class,
+    stored_in,
+)
 
-_PLAIN = frozenset((bool, int, float, str, type(None)))
-_CONTAINERS = frozenset((list, tuple, set))
+_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_VALUES = (torch.dtype, torch.device, torch.memory_format, np.generic, slice, range)
 _MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
-_FUNCTIONS = frozenset((types.FunctionType, types.BuiltinFunctionType))
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+_CALLABLES = (types.FunctionType, types.MethodType, functools.partial)
+_PARAMETERS, _BUFFERS = TENSORS
 _NO_MATTER = frozenset(("training", *TENSORS))
+_DEEP = 3  # objects within objects, functions that call functions
+_MANY = 4000  # looks at what is not a module; the rest goes by identity
+_LONG = 2000  # items of a container; a longer one goes by identity and length
+Generator = (
+    torch.Generator | random.Random | np.random.Generator | np.random.RandomState
+)
+_GENERATORS = (
+    torch.Generator,
+    random.Random,
+    np.random.Generator,
+    np.random.RandomState,
+)
 
 Fingerprint = tuple[Any, ...]
 
 
 def fingerprint(model: nn.Module) -> Fingerprint:
     """Equal for a model that has not changed; it holds no part of the model."""
-    seen: dict[int, int] = {}
-    found: list[Any] = []
-    _look(model, found, seen)
-    return tuple(found)
+    return survey(model).fingerprint
 
 
 def tensors_of(model: nn.Module) -> list[Tensor]:
-    """All parameters and buffers, also those that are not told apart by name."""
-    return [
-        tensor
-        for module in model.modules()
-        for kind in TENSORS
-        for tensor in module.__dict__[kind].values()
-        if tensor is not None
-    ]
+    """Parameters and buffers of all modules, and tensors in plain attributes."""
+    return survey(model).tensors
 
 
-def _look(value: Any, found: list[Any], seen: dict[int, int]) -> None:
-    kind = type(value)
-    if kind in _PLAIN:
-        found.append(value)
-    elif kind in _MAPPINGS:
-        for key, item in list(value.items()):
-            found.append(key if type(key) in _PLAIN else None)
-            _look(item, found, seen)
-    elif kind in _CONTAINERS:
-        for item in list(value):
-            _look(item, found, seen)
-    elif isinstance(value, nn.Module):
-        _look_at_module(value, found, seen)
-    elif kind in _FUNCTIONS:
-        found.append(id(value))
-    elif kind is types.MethodType:
-        found.append(id(value.__func__))
+class Survey(NamedTuple):
+    """What one walk through a model finds.
+
+    ``seeds`` says that some function of the model mentions seeds or the state of a
+    generator.
+    """
+
+    fingerprint: Fingerprint
+    tensors: list[Tensor]
+    generators: list[Generator]
+    seeds: bool
 
 
-def _look_at_module(module: nn.Module, found: list[Any], seen: dict[int, int]) -> None:
-    if id(module) in seen:
-        found.append(seen[id(module)])
-        return
-    seen[id(module)] = len(seen)
-    found.append(type(module))
-    # A list first: another thread may add an attribute meanwhile.
-    for name, value in list(module.__dict__.items()):
-        if name in _NO_MATTER or (type(value) in _MAPPINGS and not value):
-            continue
-        _look(value, found, seen)
+def survey(model: nn.Module) -> Survey:
+    """Walk through a model once."""
+    walk = _Walk()
+    walk.look_at_module(model)
+    return Survey(tuple(walk.found), walk.tensors, walk.generators, walk.seeds)
+
+
+class _Walk:
+    """A walk under way: what was found so far, and where it has been."""
+
+    __slots__ = ("found", "generators", "left", "seeds", "seen", "tensors")
+
+    def __init__(self) -> None:
+        self.found: list[Any] = []
+        self.tensors: list[Tensor] = []
+        self.generators: list[Generator] = []
+        self.seeds = False
+        self.seen: dict[int, int] = {}
+        self.left = _MANY
+
+    def look_at_module(self, module: nn.Module) -> None:
+        if self._been_at(module):
+            return
+        found, kind = self.found, type(module)
+        found.append(kind)
+        if id(kind) not in self.seen:
+            self.seen[id(kind)] = len(self.seen)
+            self._look_at(*read_of_class(kind), 0)
+        state = module.__dict__
+        tensors = self.tensors
+        for held in (state.get(_PARAMETERS), state.get(_BUFFERS)):
+            if held:
+                tensors.extend([t for t in list(held.values()) if t is not None])
+        # A list first: another thread may add an attribute meanwhile.
+        for name, value in list(state.items()):
+            kind = type(value)
+            if kind in _PLAIN:
+                if name != "training":
+                    found.append(name)
+                    found.append(value)
+            elif name in _NO_MATTER or (kind in _MAPPINGS and not value):
+                continue  # hooks, most of the time
+            else:
+                found.append(name)
+                self._look(value, 0)
+
+    def _been_at(self, value: Any) -> bool:
+        number = self.seen.get(id(value))
+        if number is None:
+            self.seen[id(value)] = len(self.seen)
+            return False
+        self.found.append(number)
+        return True
+
+    def _look(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        if kind in _PLAIN:
+            self.found.append(value)
+        elif isinstance(value, nn.Module):
+            self.look_at_module(value)
+        elif self.left <= 0:
+            self.found.append(id(value))
+        else:
+            self.left -= 1
+            self._look_inside(value, kind, depth)
+
+    def _look_inside(self, value: Any, kind: type, depth: int) -> None:
+        if isinstance(value, Tensor):
+            self.tensors.append(value)
+            self.found.append(id(value))
+        elif isinstance(value, _CONTAINERS):
+            self._look_at_items(value, depth)
+        elif isinstance(value, _CALLABLES):
+            self._look_at_callable(value, depth)
+        elif isinstance(value, _VALUES):
+            self.found.append(value)
+        elif isinstance(value, _GENERATORS):
+            self.generators.append(value)
+            self.found.append(id(value))
+        else:
+            self._look_at_object(value, kind, depth)
+
+    def _look_at_items(self, value: Any, depth: int) -> None:
+        self.found.append(len(value))
+        if len(value) > _LONG:
+            self.found.append(id(value))
+        elif isinstance(value, dict):
+            for key, item in list(value.items()):
+                self.found.append(key if type(key) in _PLAIN else id(key))
+                self._look(item, depth)
+        else:
+            for item in list(value):
+                self._look(item, depth)
+
+    def _look_at_callable(self, value: Any, depth: int) -> None:
+        if isinstance(value, types.FunctionType):
+            self._look_at_function(value, depth)
+        elif isinstance(value, types.MethodType):
+            self._look(value.__func__, depth)
+            self._look(value.__self__, depth)
+        else:
+            for part in (value.func, value.args, value.keywords):
+                self._look(part, depth)
+
+    def _look_at_object(self, value: Any, kind: type, depth: int) -> None:
+        """Plain values in the attributes of an object, such as a configuration."""
+        self.found.append(id(value))
+        if depth >= _DEEP or is_foreign(kind) or self._been_at(value):
+            return
+        for name, item in stored_in(value):
+            self.found.append(name)
+            self._look(item, depth + 1)
+
+    def _look_at_function(self, function: types.FunctionType, depth: int) -> None:
+        self.found.append(id(function))
+        if depth <= _DEEP and not self._been_at(function):
+            self._look_at(*read_by_function(function), depth + 1)
+
+    def _look_at(self, values: list[Any], seeds: bool, depth: int) -> None:
+        """What code reads besides its arguments."""
+        self.seeds = self.seeds or seeds
+        for value in values:
+            self._look(value, depth)

@@ -6,6 +6,7 @@ asks its :class:`Omega` for their noise. How a random operation uses that noise 
 written in ``caveat.sampling.rules``.
 """
 
+import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from caveat import _validation as check
 from caveat._random import stream_key
 from caveat._torch import OpOverload
 from caveat.sampling.copying import ModuleStack
+from caveat.sampling.host import MARK
 from caveat.sampling.noise import BOUNDED, Law, Layout, Mask, NoiseSpec
 from caveat.sampling.raw import Raw
 from caveat.sampling.recorder import Recorder
@@ -137,6 +139,10 @@ class Pass:
         Runs the operations; with ``record`` it keeps the tape of the noisy ones.
     started, finished : float
         When the model was called and when it returned.
+    seeded : bool
+        The model seeded torch's generator, so that what follows is no noise.
+    moved : bool
+        Torch's generator was used where we did not see it; known if it was marked.
     """
 
     def __init__(
@@ -147,6 +153,8 @@ class Pass:
         me = weakref.proxy(self)  # freed with the pass, not by the garbage collector
         self.recorder = Recorder(lambda func: Pass._rule(me, func), record=record)
         self.started = self.finished = 0.0  # seconds, on the clock of perf_counter
+        self.seeded = self.moved = False
+        self._seed = 0
         self._rules = rules
         self._stack = stack
         self._raw: list[tuple[SiteCall, Raw]] = []
@@ -166,6 +174,23 @@ class Pass:
     def where(self) -> str:
         """The module that is running, for messages."""
         return f"module {self._stack.path!r}" if self._stack.path else "the model"
+
+    def start(self) -> None:
+        """The model is called now."""
+        self._seed = torch.initial_seed()
+        self.started = time.perf_counter()
+
+    def is_seeded(self, generator: torch.Generator | None) -> bool:
+        """Whether numbers of a generator, or of torch's own, are the model's choice.
+
+        They are if the model has seeded it in this pass. A generator that it holds
+        carries our mark until then (``copying.py``); one without it was made just now.
+        """
+        if generator is not None:
+            return generator.initial_seed() != MARK
+        seeded = torch.initial_seed() != self._seed
+        self.seeded = self.seeded or seeded
+        return seeded
 
     def mask(
         self,

@@ -8,26 +8,32 @@ or a site that the plan has not seen widens it (:func:`widened`).
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from torch import Tensor, nn
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
 
-from caveat.errors import CaveatError, CaveatWarning, NoStochasticSiteError
+from caveat.errors import (
+    CaveatError,
+    CaveatWarning,
+    NoStochasticSiteError,
+    UnsupportedModelError,
+)
 from caveat.sampling.copying import ModelCopy
-from caveat.sampling.fingerprint import fingerprint
-from caveat.sampling.flags import Flags, Glance, find_flags
+from caveat.sampling.fingerprint import fingerprint, survey, tensors_of
+from caveat.sampling.flags import Flags, Glance, Look, ModelView, find_flags
 from caveat.sampling.inputs import Batch
-from caveat.sampling.noise import Law, Layout, NoiseSpec
+from caveat.sampling.noise import Layout
 from caveat.sampling.passes import Omega, Pass, SiteCall
+from caveat.sampling.probing import check_repeats, find_rows, look
 from caveat.sampling.registry import registry_version
-from caveat.sampling.rows import TURNED, find_layout
+from caveat.sampling.rows import two_rows
 from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.store import TemplateStore
-from caveat.sampling.trees import leaves_of
 
 _NO_SITE = """{name} has no stochastic site, so all draws would be identical.
 Looked for: nn.Dropout and its kin, functional and in-place dropout, dropout inside
@@ -40,10 +46,10 @@ docs/gotchas.md."""
 _ALL_ZERO = "\nFound {n} dropout site(s), all with rate 0: {paths}."
 
 _MIXED_ROWS = """The rows of {name} are not independent of each other on axis {axis}:
-the output of a row changes with the rows beside it. Either another axis is the batch
-(say so: MCDropout(model, batch_dim=1)), or the model mixes rows. Every element gets a
-mask of its own, so each prediction is right, but a draw is not one function of x, and
-the numbers depend on the batch."""
+the output of a row changes with the rows beside it, or has no rows at all. Either
+another axis is the batch (say so: MCDropout(model, batch_dim=1)), or the model mixes or
+pools rows. Every element gets a mask of its own, so each prediction is right, but a
+draw is not one function of x, and the numbers depend on the batch."""
 
 _UNPROBED = """{name} cannot be run on two or three rows ({error}), so it is not known
 where the rows lie inside it. Every element gets a mask of its own: each prediction is
@@ -54,14 +60,18 @@ alone, so it is not known where the rows lie at {paths}. There every element get
 of its own: each prediction is right, but a draw is not one function of x, and the
 numbers depend on the batch."""
 
-_UNREACHED = """{name} has dropout that only fires in training mode, where the model
-returns something else: {paths}. It is not part of the prediction and stays off."""
+_ASTRAY = """{name} draws noise at {paths} for rows that are packed, gathered, folded or
+looped over, so that it is not known which numbers belong to which row. There every
+element gets a mask of its own: each prediction is right, but a draw is not one function
+of x, and the numbers depend on the batch."""
 
+_LAZY = """{name} has lazy layers that have not been run: their weights get a shape and
+numbers with the first call. Call the model once on a batch, or load its weights."""
+
+_META = """{name} has weights on the meta device, which have a shape and no numbers.
+Load its weights first (model.to_empty(device=...), then model.load_state_dict)."""
 
 _NOT_THE_USER = ("caveat.", "torch.")
-
-
-_PLAINLY = Switches()
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,11 @@ class Plan:
         """Whether a pass went only where the plan has been."""
         return run.names <= self.names and run.reached <= self.reached
 
+    def noting(self, *notes: str) -> "Plan":
+        """The plan with more to be warned of."""
+        known = () if self.note is None else (self.note,)
+        return replace(self, note="\n".join((*known, *notes)) or None)
+
 
 @dataclass(frozen=True)
 class _Remembered:
@@ -147,11 +162,11 @@ def known_plan(model: nn.Module, batch: Batch) -> Plan:
 def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
     """The plan after a pass that went where it had not been: with this noise."""
 
-    def look(switches: Switches) -> Glance:
+    def with_noise(switches: Switches) -> Glance:
         output, run = run_pass(model, batch, omega, switches, record=False)
-        return Glance(output, tuple(run.sites), run.reached, {})
+        return Glance(output, tuple(run.sites), run.reached, {}, run.seeded, run.moved)
 
-    flags = _flags(model, plan.switches, look)
+    flags = _flags(model, plan.switches, with_noise, quiet=False)
     known = {site.name for site in plan.sites}
     new = tuple(site for site in flags.glance.sites if site.name not in known)
     wider = replace(
@@ -176,22 +191,18 @@ def _placed(model: nn.Module, batch: Batch, plan: Plan, fresh: frozenset[str]) -
     seen: frozenset[str] = frozenset()
     layouts: dict[str, Layout] = {}
     try:
-        glances = _two_looks(model, batch, plan.switches)
-        seen = frozenset(glances[0].tensors)
-        layouts = _layouts(*glances, guess=batch.rows == 1) or {}
+        rows = find_rows(model, batch, plan.switches)
+        seen, layouts = rows.seen, rows.layouts if rows.apart else {}
     except CaveatError:
         raise
     except Exception:  # the model cannot run so few rows
         pass
     found = {name: layouts[name] for name in fresh & layouts.keys()}
     plan = replace(plan, layouts={**plan.layouts, **found})
-    unseen = {
-        site.path or "(the model)" for site in plan.sites if site.name in fresh - seen
-    }
-    if not unseen or batch.rows == 1:
+    if not fresh - seen or batch.rows == 1:
         return plan
-    name, paths = type(model).__name__, ", ".join(sorted(unseen)[:6])
-    return replace(plan, note=_UNSEEN.format(name=name, paths=paths))
+    name, paths = type(model).__name__, _paths(plan, fresh - seen)
+    return plan.noting(_UNSEEN.format(name=name, paths=paths))
 
 
 def _state(model: nn.Module) -> Any:
@@ -246,113 +257,65 @@ def _require_sites(model: nn.Module, plan: Plan) -> None:
 
 
 def _made(model: nn.Module, batch: Batch) -> Plan:
+    _check_tensors(model)
     name = type(model).__name__
-    guess = batch.rows == 1
     try:
-        flags = _probed(model, _two_rows(batch))
-        looks = _two_looks(model, batch, flags.switches)
-        layouts = _layouts(*looks, guess=guess)
-        if layouts and flags.switches.host_generators:
+        flags = _probed(model, two_rows(batch))
+        known = None if flags.switches.host_generators else flags.glance
+        rows = find_rows(model, batch, flags.switches, known)
+        if flags.switches.host_generators and rows.apart:
             # Host numbers may skip layers in one pass and not in the next.
-            plain = _layouts(*_two_looks(model, batch, Switches()), guess=guess)
-            layouts = {**(plain or {}), **layouts}
+            plain = find_rows(model, batch, replace(flags.switches, on=frozenset()))
+            rows = rows._replace(layouts={**plain.layouts, **rows.layouts})
     except CaveatError:
         raise
     except Exception as error:  # the model cannot run so few rows
         flags = _probed(model, batch)
+        check_repeats(model, *(look(model, batch, flags.switches) for _ in range(2)))
         problem = f"{type(error).__name__}: {error}".split("\n", 1)[0]
         note = _UNPROBED.format(name=name, error=problem)
-        return replace(_plan(name, flags, {}), rows_mix=True, note=note)
-    if layouts is None:
+        return replace(_plan(flags, {}), rows_mix=True).noting(note)
+    if not rows.apart:
         note = _MIXED_ROWS.format(name=name, axis=batch.axis)
-        return replace(_plan(name, flags, {}), rows_mix=True, note=note)
-    return replace(_plan(name, flags, layouts), outputs=_output_layouts(*looks))
+        return replace(_plan(flags, {}), rows_mix=True).noting(note)
+    plan = replace(_plan(flags, rows.layouts), outputs=rows.outputs)
+    if not rows.astray:
+        return plan
+    return plan.noting(_ASTRAY.format(name=name, paths=_paths(plan, rows.astray)))
 
 
-def _two_rows(batch: Batch) -> Batch:
-    return batch.take(batch.two_rows())
-
-
-def _two_looks(
-    model: nn.Module, batch: Batch, switches: Switches
-) -> tuple[Glance, Glance]:
-    """The model on two rows, and on them in another order and number."""
-    rows = batch.two_rows()
-    turned = batch.take([rows[i] for i in TURNED])
-    return look(model, batch.take(rows), switches), look(model, turned, switches)
-
-
-def _layouts(left: Glance, right: Glance, *, guess: bool) -> dict[str, Layout] | None:
-    """Where the rows lie at each site; None if the output does not follow them."""
-    if not _moves_with_rows(left.output, right.output):
-        return None
-    found = {
-        site: find_layout(tensor, right.tensors.get(site), guess=guess)
-        for site, tensor in left.tensors.items()
-    }
-    return {site: layout for site, layout in found.items() if layout is not None}
-
-
-def _plan(name: str, flags: Flags, layouts: dict[str, Layout]) -> Plan:
-    note = None
-    if flags.unreached:
-        note = _UNREACHED.format(name=name, paths=", ".join(flags.unreached))
+def _plan(flags: Flags, layouts: dict[str, Layout]) -> Plan:
     sites, names = flags.glance.sites, flags.glance.names
-    return Plan(flags.switches, sites, names, flags.reached, layouts, note=note)
+    plan = Plan(flags.switches, sites, names, flags.reached, layouts)
+    return plan.noting(*flags.notes)
+
+
+def _paths(plan: Plan, names: frozenset[str]) -> str:
+    """Where sites are, for messages."""
+    found = {site.path or "(the model)" for site in plan.sites if site.name in names}
+    return ", ".join(sorted(found)[:6]) or "(the model)"
 
 
 def _probed(model: nn.Module, batch: Batch) -> Flags:
-    return _flags(model, Switches(), lambda switches: look(model, batch, switches))
+    switches = Switches(seeds_torch=survey(model).seeds)
+    return _flags(model, switches, lambda s: look(model, batch, s), quiet=True)
 
 
-def _flags(model: nn.Module, switches: Switches, look: Any) -> Flags:
-    everything = frozenset(ModelCopy(model).modules)
-    return find_flags(type(model).__name__, everything, switches, look)
-
-
-def look(model: nn.Module, batch: Batch, switches: Switches = _PLAINLY) -> Glance:
-    """A pass that draws nothing."""
-    omega = _ProbeOmega()
-    output, run = run_pass(model, batch, omega, switches, record=False)
-    return Glance(output, tuple(run.sites), run.reached, omega.tensors)
-
-
-@dataclass
-class _ProbeOmega:
-    """Leaves everything as it is and keeps what the sites were given."""
-
-    seed: int = 0
-    draw: int = 0
-    shared: bool = True
-    tensors: dict[str, Tensor | None] = field(default_factory=dict)
-
-    def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
-        if tensor is not None:
-            tensor = tensor.detach().clone() if has_values else tensor.to("meta")
-        self.tensors[site.name] = tensor
-
-    def spec(
-        self, site: SiteCall, law: Law, shape: Sequence[int], like: Tensor
-    ) -> tuple[NoiseSpec, Layout | None] | None:
-        return None
-
-
-def _moves_with_rows(two: Any, three: Any) -> bool:
-    """Whether every output tensor with rows moves as the rows of the input do."""
-    pairs = zip(leaves_of(two), leaves_of(three), strict=False)
-    return all(
-        find_layout(left, right, guess=True) is not None
-        for left, right in pairs
-        if isinstance(left, Tensor) and left.shape != right.shape
+def _flags(model: nn.Module, switches: Switches, view: Look, *, quiet: bool) -> Flags:
+    copy, generators = ModelCopy(model), survey(model).generators
+    name, everything = type(model).__name__, frozenset(copy.modules)
+    outside = any(
+        isinstance(g, torch.Generator) and not copy.has_copied(g) for g in generators
     )
+    switches = replace(switches, seeds_torch=switches.seeds_torch or outside)
+    subject = ModelView(name, everything, generators, view, quiet, outside)
+    return find_flags(subject, switches)
 
 
-def _output_layouts(two: Glance, three: Glance) -> tuple[Layout | None, ...]:
-    """Where the rows lie in each leaf of an output."""
-    pairs = zip(leaves_of(two.output), leaves_of(three.output), strict=False)
-    return tuple(
-        find_layout(left, right, guess=True)
-        if isinstance(left, Tensor) and isinstance(right, Tensor)
-        else None
-        for left, right in pairs
-    )
+def _check_tensors(model: nn.Module) -> None:
+    """Refuse weights that have no numbers."""
+    name, tensors = type(model).__name__, tensors_of(model)
+    if any(map(is_lazy, tensors)):
+        raise UnsupportedModelError(_LAZY.format(name=name))
+    if any(tensor.is_meta for tensor in tensors):
+        raise UnsupportedModelError(_META.format(name=name))

@@ -12,8 +12,13 @@ from torch import nn
 
 from caveat._torch import below_autograd, compiler_is_loaded
 from caveat.sampling.copying import ModelCopy
+from caveat.sampling.fingerprint import survey
 from caveat.sampling.guard import Guard
-from caveat.sampling.host import seeded_host_generators
+from caveat.sampling.host import (
+    GeneratorUse,
+    marked_torch_generators,
+    seeded_host_generators,
+)
 from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import Omega, Pass
 from caveat.sampling.registry import registered
@@ -33,13 +38,18 @@ class Switches:
     above_autograd : bool
         Let autograd follow the pass: a tape then holds what autograd does, too.
     host_generators : bool
-        The model draws from Python's or numpy's global generators: seed them.
+        The model draws from generators of Python or numpy, global ones or its own:
+        seed them.
+    seeds_torch : bool
+        The model seeds torch's generator, or uses one of torch's from outside its
+        modules: have them marked.
     """
 
     on: frozenset[str] = frozenset()
     plain: bool = False
     above_autograd: bool = False
     host_generators: bool = False
+    seeds_torch: bool = False
 
     @property
     def replayable(self) -> bool:
@@ -58,19 +68,26 @@ def run_pass(
     run = Pass(copy.stack, omega, rule_for, record=record)
     above = switches.above_autograd
     args, kwargs = batch.arguments
+    marked = GeneratorUse()
     with ExitStack() as stack:
         stack.enter_context(_compiler_aside())
+        if switches.host_generators or switches.seeds_torch:
+            own = survey(model).generators
         if switches.host_generators:
-            stack.enter_context(seeded_host_generators(omega.seed, omega.draw))
+            stack.enter_context(seeded_host_generators(omega.seed, omega.draw, own))
+        if switches.seeds_torch:
+            marked = stack.enter_context(marked_torch_generators(own))
         if not above:
             stack.enter_context(torch.no_grad())
             stack.enter_context(below_autograd())
         stack.enter_context(run.recorder)
         stack.enter_context(Guard(run, above_autograd=above, plain=switches.plain))
-        run.started = time.perf_counter()
+        run.start()
         output = copy.root(*args, **kwargs)
         run.finished = time.perf_counter()
         run.settle()
+    copy.stack.check_thread()
+    run.seeded, run.moved = run.seeded or marked.seeded, marked.moved
     return output, run
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, overload
 
@@ -16,7 +16,7 @@ from caveat.sampling.noise import Law, Layout, NoiseSpec
 from caveat.sampling.passes import SiteCall
 from caveat.sampling.plans import Plan, plan_for
 from caveat.sampling.registry import registered
-from caveat.sampling.running import Switches, run_pass
+from caveat.sampling.running import run_pass
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -193,7 +193,7 @@ class _ClockOmega:
 
 def _firing_in_eval(model: nn.Module, batch: Batch, plan: Plan) -> frozenset[str]:
     """Names of the sites that draw when all flags are off and nothing is forced."""
-    switches = Switches(plain=True, above_autograd=plan.switches.above_autograd)
+    switches = replace(plan.switches, on=frozenset(), plain=True)
     _, run = run_pass(model, batch, _ClockOmega(), switches, record=False)
     return frozenset(site.name for site in run.sites if site.fires)
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from caveat._torch import OpOverload
+from caveat.sampling.passes import Pass
 from caveat.sampling.rules import (
     attention,
     certain,
@@ -21,11 +22,13 @@ from caveat.sampling.rules import (
     recurrent,
 )
 
-_RULES: dict[OpOverload, Callable[..., Any]] = {
+_RANDOM: dict[OpOverload, Callable[..., Any]] = {
     **dropout.RULES,
     **attention.RULES,
     **recurrent.RULES,
     **random.RULES,
+}
+_OTHER: dict[OpOverload, Callable[..., Any]] = {
     **pooling.RULES,
     **norms.RULES,
     **certain.RULES,
@@ -35,10 +38,24 @@ _RULES: dict[OpOverload, Callable[..., Any]] = {
 @cache
 def rule_for(func: OpOverload) -> Callable[..., Any] | None:
     """The rule of an operation; None if it is run as it is."""
-    rule = _RULES.get(func)
-    if rule is None and torch.Tag.nondeterministic_seeded in func.tags:
-        return random.with_own_generator
-    return rule
+    if func in _RANDOM:
+        return _unless_seeded(_RANDOM[func])
+    if func in _OTHER:
+        return _OTHER[func]
+    if torch.Tag.nondeterministic_seeded in func.tags:
+        return _unless_seeded(random.with_own_generator)
+    return None
+
+
+def _unless_seeded(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule, but for numbers that the model has chosen by a seed of its own."""
+
+    def chosen(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
+        if run.is_seeded(kwargs.get("generator")):
+            return random.as_seeded(run, func, *args, **kwargs)
+        return rule(run, func, *args, **kwargs)
+
+    return chosen
 
 
 __all__ = ["rule_for"]

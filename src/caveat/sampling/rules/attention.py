@@ -44,7 +44,8 @@ def attention(  # noqa: PLR0913 (torch's own arguments)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     weights = _softmax(_scores(query, key, scale), attn_mask, look_at_mask)
     weights = drop(weights)
-    mixed = torch.bmm(weights.flatten(0, -3), _flat(value, weights.shape[:-2]))
+    outer = weights.shape[:-2]
+    mixed = torch.bmm(_flat(weights, outer), _flat(value, outer))
     return mixed.view(*weights.shape[:-1], value.shape[-1])
 
 
@@ -70,7 +71,7 @@ def _flat(x: Tensor, outer: torch.Size) -> Tensor:
     """All axes but the last two as one, for a batched product."""
     if x.shape[:-2] != outer:
         x = x.expand(*outer, -1, -1)
-    return x.flatten(0, -3)
+    return x.flatten(0, -3) if outer else x[None]
 
 
 def _causal_mask(query: Tensor, key: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from caveat._torch import OpOverload, op_arguments, op_name
 from caveat.errors import UnsupportedModelError
+from caveat.sampling.dispatch import tensors_in
 from caveat.sampling.noise import Exponential, Integers, Law, Mask, Normal, Uniform
 from caveat.sampling.passes import Pass
 
@@ -188,6 +189,23 @@ def with_own_generator(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -
     like = next((a for a in args if isinstance(a, Tensor)), torch.empty(0))
     kwargs["generator"] = run.own_generator(op_name(func), like)
     run.recorder.escape = f"{func} draws from a generator of its own"
+    return run.recorder.run(func, *args, **kwargs)
+
+
+def as_seeded(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """An operation whose numbers the model has chosen, by a seed: as torch does it.
+
+    Dropout that was switched on draws, too, from the generator that was seeded.
+    """
+    names = [argument.name for argument in op_arguments(func)]
+    for flag in {"train", "training"} & set(names[: len(args)]):
+        place = names.index(flag)
+        args = (*args[:place], True, *args[place + 1 :])
+    tensors = list(tensors_in((*args, *kwargs.values())))
+    if any(map(run.recorder.is_noisy, tensors)):
+        run.recorder.escape = f"{func} draws seeded numbers for a drawn tensor"
+    elif tensors:  # it may be on the tape, where it would draw once more
+        run.recorder.bound = f"{func} draws seeded numbers"
     return run.recorder.run(func, *args, **kwargs)
 
 
