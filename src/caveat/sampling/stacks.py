@@ -3,22 +3,18 @@
 from typing import Any, final
 
 import torch
-from torch import Tensor
 
 from caveat._progress import ProgressBar
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import InputTypeError, ShapeError
 from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Layout
-from caveat.sampling.outputs import same_shape
+from caveat.sampling.outputs import check_nan, same_shape
 from caveat.sampling.shelf import Shelf
 from caveat.sampling.trees import Structure, stackable, unflatten
 
 _OTHER = """Draw {number} of batch {batch} returned {n} things in another structure than
 the first, which had {first}. Draws of one model must be alike to be stacked."""
-
-_NAN = """Rows {rows} of the input have NaN values, and so has the output of draw
-{number}. Fill or drop them first, or let the model mask them."""
 
 
 @final
@@ -45,7 +41,7 @@ class Stacks:
     ) -> None:
         """Take the draws of a batch."""
         shapes: list[torch.Size | None] = [None] * len(session.first_leaves)
-        suspects = batch.rows_with_nan
+        suspicious = bool(batch.rows_with_nan)
         draws = range(self._n_draws)
         for draw, leaves in zip(draws, session.outputs(draws), strict=True):
             if self._structure is None:
@@ -59,9 +55,8 @@ class Stacks:
                 if shelf is not None:
                     shapes[i] = same_shape(leaf, shapes[i], draw)
                     shelf.put(number, draw, leaf)
-            if suspects and any(map(_has_nan, leaves)):
-                rows = ", ".join(map(str, suspects[:10]))
-                raise ParameterError(_NAN.format(rows=rows, number=draw))
+            if suspicious:
+                check_nan(leaves, batch, draw)
             bar.advance()
 
     def whole(self) -> Any:
@@ -95,8 +90,3 @@ class Stacks:
             else None
             for own, at in zip(stacked, known, strict=True)
         ]
-
-
-def _has_nan(leaf: Any) -> bool:
-    is_float = isinstance(leaf, Tensor) and leaf.is_floating_point()
-    return is_float and bool(torch.isnan(leaf).any())
