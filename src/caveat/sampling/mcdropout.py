@@ -36,7 +36,7 @@ from caveat.sampling.inputs import Batch, check_model, misfit
 from caveat.sampling.outputs import Output, Picker, check_nan
 from caveat.sampling.rewriting import without_writes
 from caveat.sampling.shelf import Shelf
-from caveat.sampling.sources import Source, source_of
+from caveat.sampling.sources import Batches, source_of
 from caveat.sampling.stacks import Stacks
 from caveat.sampling.tape import Ref
 
@@ -370,7 +370,7 @@ class MCDropout:
 
     # ------------------------------------------------------------ private
 
-    def _source(self, call: _Call) -> Source:
+    def _source(self, call: _Call) -> Batches:
         batch_size = call.batch_size
         if batch_size is not None:
             batch_size = check.positive_int("batch_size", batch_size)
@@ -382,7 +382,7 @@ class MCDropout:
             model=self.model,
         )
 
-    def _bar(self, call: _Call, source: Source, n_draws: int) -> ProgressBar:
+    def _bar(self, call: _Call, source: Batches, n_draws: int) -> ProgressBar:
         total = None if source.several or source.passes_once else n_draws
         return ProgressBar("draws", total, call.progress)
 
