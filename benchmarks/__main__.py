@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from benchmarks import (
     bench_eyes,
+    bench_latency,
     bench_linear,
     bench_memory,
     bench_moments,
@@ -16,6 +17,7 @@ from benchmarks import (
 
 ALL = (
     bench_sampling,
+    bench_latency,
     bench_memory,
     bench_moments,
     bench_training,

@@ -81,18 +81,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _runs(name: str, repetitions: int) -> list[Answers]:
     with tempfile.TemporaryDirectory() as folder:
-        _fitted(name).save(folder)
+        fitted(name).save(folder)
         return [_in_fresh_process(folder) for _ in range(repetitions)]
 
 
-def _fitted(name: str) -> DropoutRegressor:
+def fitted(name: str, *, n_draws: int = N_DRAWS) -> DropoutRegressor:
+    """Fit a 13-50-1 net with this noise for two epochs."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 13))
     model = DropoutRegressor(
         noise=NOISES[name],
         precision=4.0,
         schedule=Schedule(epochs=2),
-        n_draws=N_DRAWS,
+        n_draws=n_draws,
         random_state=0,
     )
     return model.fit(x, x[:, 0] + 0.5 * rng.normal(size=200))

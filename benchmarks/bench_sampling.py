@@ -1,4 +1,8 @@
-"""Caveat against the naive loop, one deterministic pass and the floor, in time."""
+"""Caveat against the naive loop, one deterministic pass and the floor, in time.
+
+With ``--neighbour`` the ratio to the loop is measured twice, alone and beside another
+busy process.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -8,6 +12,7 @@ from rich.console import Console
 from benchmarks import options
 from benchmarks.guard import check
 from benchmarks.measurement import Measurement, measure
+from benchmarks.neighbour import busy_neighbour
 from benchmarks.options import Options
 from benchmarks.results import (
     Provenance,
@@ -41,13 +46,27 @@ NOTES = (
     "cold: the first call on a model never seen before, two draws only.",
     "right: mean and variance of a few outputs within 5 standard errors of the loop's.",
 )
+KEPT = 0.7
+"""The share of the quiet ratio that must be left beside a busy process."""
+NEIGHBOUR_COLUMNS = ("", "quiet", "with a neighbour", "quotient", "at least", "met")
+NEIGHBOUR_NOTES = (
+    "naive / ours, alone and beside a process that multiplies matrices on one thread.",
+    "Medians of interleaved repetitions in one process, the same threads for all.",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 1 if a workload's draws were not right."""
     given = sys.argv[1:] if argv is None else list(argv)
-    chosen = options.parse(options.parser(MODULE, __doc__ or ""), given)
+    parser = options.parser(MODULE, __doc__ or "")
+    parser.add_argument(
+        "--neighbour", action="store_true", help="alone, and beside a busy process"
+    )
+    neighbour = parser.parse_args(given).neighbour
+    chosen = options.parse(parser, given)
     out = console()
+    if neighbour:
+        return _beside_a_neighbour(chosen, given, out)
     found = [_run(workload, chosen, out) for workload in chosen.workloads]
     report = _report(found)
     report.show(out)
@@ -72,6 +91,42 @@ def _run(workload: Workload, chosen: Options, out: Console) -> Measurement:
     )
     out.print(f"   {found.ratio:.2f} times faster", highlight=False)
     return found
+
+
+def _beside_a_neighbour(chosen: Options, given: Sequence[str], out: Console) -> int:
+    quiet = [_run(workload, chosen, out) for workload in chosen.workloads]
+    out.print("[bold]with a busy process beside it[/]")
+    with busy_neighbour():
+        busy = [_run(workload, chosen, out) for workload in chosen.workloads]
+    pairs = list(zip(quiet, busy, strict=True))
+    report = _neighbour_report(pairs)
+    report.show(out)
+    if chosen.folder is not None:
+        provenance = Provenance.now(MODULE, given)
+        store_markdown(chosen.folder / "neighbour.md", provenance, [report])
+        store_json(
+            chosen.folder / "neighbour.json",
+            provenance,
+            repetitions=chosen.repetitions,
+            quiet=[measurement.record() for measurement in quiet],
+            busy=[measurement.record() for measurement in busy],
+        )
+    return 0 if all(m.verdict.ok for m in (*quiet, *busy)) else 1
+
+
+def _neighbour_report(pairs: Sequence[tuple[Measurement, Measurement]]) -> Report:
+    rows = []
+    for quiet, busy in pairs:
+        quotient = busy.ratio / quiet.ratio
+        met = "-" if quiet.met is None else "yes" if quotient >= KEPT else "NO"
+        ratios = (f"{value:.2f}" for value in (quiet.ratio, busy.ratio, quotient))
+        rows.append([quiet.workload.name, *ratios, f"{KEPT:g}", met])
+    return Report(
+        title="The naive loop against Caveat, beside a busy process",
+        columns=NEIGHBOUR_COLUMNS,
+        rows=rows,
+        notes=NEIGHBOUR_NOTES,
+    )
 
 
 def _report(found: Sequence[Measurement]) -> Report:

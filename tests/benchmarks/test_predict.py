@@ -7,7 +7,7 @@ from benchmarks.bench_predict import Answers
 
 
 def test_times_of_one_process(tmp_path):
-    bench_predict._fitted("bernoulli").save(tmp_path)
+    bench_predict.fitted("bernoulli").save(tmp_path)
     found = bench_predict.measured(tmp_path)
     assert min(vars(found).values()) > 0
 

@@ -77,6 +77,35 @@ class PondersUntil(Drawn):
         return self.last(h) + rounds
 
 
+class ExitsEarly(Drawn):
+    """A head after every block; the first one that is sure enough answers."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Linear(H, H) for _ in range(3))
+        self.heads = nn.ModuleList(nn.Linear(H, 3) for _ in range(3))
+
+    def forward(self, x):
+        h = self.hidden(x)
+        for block, head in zip(self.blocks, self.heads, strict=True):
+            h = self.drop(block(h).relu())
+            logits = head(h)
+            if logits.softmax(-1).max() > 0.5:
+                break
+        return logits
+
+
+class EnergyAndForces(Drawn):
+    """Two outputs, one of them a derivative, with a graph to train through."""
+
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            energy = self.last(self.hidden(x).tanh())
+            (force,) = torch.autograd.grad(energy.sum(), x, create_graph=True)
+        return {"energy": energy.detach(), "forces": -force.detach()}
+
+
 class AssertsFinite(Drawn):
     """The usual sanity check: a drawn truth value that is always the same."""
 
@@ -225,6 +254,7 @@ SPECIMENS = [
     python("selects_positive", SelectsPositive, sites=1),
     python("counts_nonzero", CountsNonzero, sites=1),
     python("ponders_until", PondersUntil, row_wise=False),
+    python("exits_early", ExitsEarly, row_wise=False),
     python("asserts_finite", AssertsFinite, sites=1),
     python("spoilt_by_equality", SpoiltByEquality, sites=1, row_wise=False),
     Specimen(
@@ -235,6 +265,7 @@ SPECIMENS = [
         filter_warnings=("BranchesOnInput draws noise for this batch",),
     ),
     Specimen("gradient_inside", GradientInside, X, sites=1),
+    Specimen("energy_and_forces", EnergyAndForces, X, sites=1),
     Specimen("autocast", Autocast, X, sites=1, rounding=3e-2),
     Specimen("checkpointed", Checkpointed, X, sites=1),
     Specimen("own_function", OwnFunction, X, sites=1),

@@ -159,6 +159,65 @@ class TorchLayerDrop(LayerDrop):
         return torch.rand([]).item() < 0.4
 
 
+class TensorLayerDrop(LayerDrop):
+    """The coin stays a tensor until Python asks for its truth."""
+
+    rate = 0.4
+
+    def skip(self):
+        return torch.rand([]) < self.rate
+
+
+class NeverDropsLayers(TensorLayerDrop):
+    """A number is drawn for a rate of 0: nothing is skipped, in any draw."""
+
+    rate = 0.0
+
+
+class NeverDropsLayersInPlace(LayerDrop):
+    def skip(self):
+        return torch.empty(1).uniform_(0, 1) < 0.0
+
+
+class NeverDropsLayersPython(LayerDrop):
+    """The same with Python's generator, of which nothing can be seen."""
+
+    def skip(self):
+        return random.random() < 0.0
+
+
+class NeverDropsLayersNumpy(LayerDrop):
+    def skip(self):
+        return np.random.uniform(0, 1) < 0.0  # noqa: NPY002 - the trap itself
+
+
+class FullDepth(StochasticDepth):
+    """Stochastic depth of probability 0, and dropout."""
+
+    def __init__(self, path: type):
+        super().__init__(path)
+        self.drop = nn.Dropout(0.4)
+
+    def forward(self, x):
+        return super().forward(self.drop(x))
+
+
+class KeepsPath(WholeBatchPath):
+    """Bernoulli numbers of probability 1."""
+
+    def __init__(self):
+        super().__init__(rate=0.0)
+
+
+class KeepsPathByRand(DropPath):
+    def __init__(self):
+        super().__init__(rate=0.0)
+
+    def forward(self, x):
+        shape = (x.shape[0],) + (1,) * (x.ndim - 1)
+        return x * (torch.rand(shape) < 1 - self.rate)
+
+
 X = features(D)
 
 SPECIMENS = [
@@ -195,6 +254,24 @@ SPECIMENS = [
         X,
         noise_has_rows=False,
         may_refuse=True,
+        n_draws=200,
+    ),
+    Specimen("full_depth", lambda: FullDepth(KeepsPath), X, sites=1),
+    Specimen("full_depth_by_rand", lambda: FullDepth(KeepsPathByRand), X, sites=1),
+    Specimen("layer_drop_of_rate_0", NeverDropsLayers, X, sites=3),
+    Specimen("layer_drop_of_rate_0_in_place", NeverDropsLayersInPlace, X, sites=3),
+    Specimen(
+        "layer_drop_of_rate_0_python", NeverDropsLayersPython, X, sites=3, n_draws=100
+    ),
+    Specimen(
+        "layer_drop_of_rate_0_numpy", NeverDropsLayersNumpy, X, sites=3, n_draws=100
+    ),
+    Specimen(
+        "layer_drop_tensor",
+        TensorLayerDrop,
+        X,
+        noise_has_rows=False,
+        reaches_python=True,
         n_draws=200,
     ),
     Specimen(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from tests.zoo.specimen import Specimen, features, padding, tokens
+from tests.zoo.specimen import POOL, Specimen, features, normal, padding, tokens
 
 LENGTH = 5
 
@@ -84,6 +84,100 @@ def gpt2(attention: str, use_cache: bool = False) -> Callable[[], nn.Module]:
     return make
 
 
+def bart(**options: float) -> Callable[[], nn.Module]:
+    def make() -> nn.Module:
+        from transformers import BartConfig, BartForConditionalGeneration
+
+        config = BartConfig(
+            vocab_size=31,
+            d_model=8,
+            encoder_layers=1,
+            decoder_layers=1,
+            encoder_attention_heads=2,
+            decoder_attention_heads=2,
+            encoder_ffn_dim=16,
+            decoder_ffn_dim=16,
+            max_position_embeddings=16,
+            dropout=0.2,
+            attention_dropout=0.3,
+            activation_dropout=0.1,
+            init_std=0.5,
+            use_cache=False,
+            **options,
+        )
+        return BartForConditionalGeneration(config)
+
+    return make
+
+
+def whisper() -> nn.Module:
+    from transformers import WhisperConfig, WhisperModel
+
+    config = WhisperConfig(
+        vocab_size=31,
+        d_model=8,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        max_source_positions=6,
+        max_target_positions=8,
+        num_mel_bins=4,
+        dropout=0.2,
+        attention_dropout=0.3,
+        init_std=0.5,
+        use_cache=False,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+    )
+    return WhisperModel(config)
+
+
+def wav2vec2(layerdrop: float) -> Callable[[], nn.Module]:
+    """Without the masking of its input, which is a method of training."""
+
+    def make() -> nn.Module:
+        from transformers import Wav2Vec2Config, Wav2Vec2Model
+
+        config = Wav2Vec2Config(
+            vocab_size=31,
+            hidden_size=8,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=16,
+            conv_dim=(4, 4),
+            conv_stride=(5, 2),
+            conv_kernel=(10, 3),
+            num_feat_extract_layers=2,
+            num_conv_pos_embeddings=4,
+            num_conv_pos_embedding_groups=2,
+            hidden_dropout=0.2,
+            attention_dropout=0.3,
+            activation_dropout=0.1,
+            feat_proj_dropout=0.2,
+            layerdrop=layerdrop,
+            initializer_range=0.5,
+            apply_spec_augment=False,
+        )
+        return Wav2Vec2Model(config)
+
+    return make
+
+
+def pairs_of_texts(n: int):
+    args, kwargs = texts(n)
+    return args, {**kwargs, "decoder_input_ids": tokens(n, length=3)}
+
+
+def spectra_and_texts(n: int):
+    kwargs = {"decoder_input_ids": tokens(n, length=3)}
+    return (), {"input_features": normal(POOL, 4, 12)[:n], **kwargs}
+
+
 def vision_transformer() -> nn.Module:
     from timm.models.vision_transformer import VisionTransformer
 
@@ -107,9 +201,13 @@ def logits(output):
     return output.logits
 
 
+def last_state(output):
+    return output.last_hidden_state
+
+
 def text(name: str, make: Callable[[], nn.Module], **kwargs) -> Specimen:
-    kwargs = {"needs": "transformers", "n_draws": 150} | kwargs
-    return Specimen(name, make, texts, **kwargs)
+    kwargs = {"needs": "transformers", "n_draws": 150, "inputs": texts} | kwargs
+    return Specimen(name, make, **kwargs)
 
 
 SPECIMENS = [
@@ -121,6 +219,27 @@ SPECIMENS = [
     text("gpt2_eager", gpt2("eager"), sites=7, read=logits),
     text("gpt2_sdpa", gpt2("sdpa"), sites=7, read=logits),
     text("gpt2_with_cache", gpt2("sdpa", use_cache=True), sites=7, read=logits),
+    text("bart", bart(), inputs=pairs_of_texts, read=logits),
+    text(
+        "bart_layer_drop",
+        bart(encoder_layerdrop=0.4),
+        inputs=pairs_of_texts,
+        read=logits,
+        noise_has_rows=False,
+        reaches_python=True,
+        n_draws=80,
+    ),
+    text("whisper", whisper, inputs=spectra_and_texts, read=last_state),
+    text("wav2vec2", wav2vec2(0.0), inputs=features(60), read=last_state),
+    text(
+        "wav2vec2_layer_drop",
+        wav2vec2(0.4),
+        inputs=features(60),
+        read=last_state,
+        noise_has_rows=False,
+        reaches_python=True,
+        n_draws=80,
+    ),
     Specimen(
         "timm_vit",
         vision_transformer,

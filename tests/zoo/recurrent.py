@@ -47,6 +47,30 @@ class Packed(LastState):
         return self.last(y.sum(1) / length[:, None])
 
 
+class DropsThenPacks(Packed):
+    """Dropout on the embedding: batch sizes hang on lengths, not on what is drawn."""
+
+    def __init__(self, net: nn.RNNBase):
+        super().__init__(net)
+        self.drop = nn.Dropout(0.3)
+
+    def forward(self, x, length):
+        return super().forward(self.drop(x), length)
+
+
+class PacksForStates(DropsThenPacks):
+    """Reads the final state; sorts rows itself and goes by the lengths it gets."""
+
+    def forward(self, x, length):
+        order = length.argsort(descending=True)
+        packed = pack_padded_sequence(self.drop(x)[order], length[order], True)
+        y, (h, _) = self.net(packed)
+        y, again = pad_packed_sequence(y, True)
+        longest = int(again.max())
+        y = y[:, :longest].sum(1) / again[:, None]
+        return self.last(y + h[-1])[order.argsort()]
+
+
 class HandWritten(nn.Module):
     """A cell in a Python loop, dropout at every step: one site per step."""
 
@@ -131,6 +155,24 @@ SPECIMENS = [
     ),
     Specimen(
         "rnn_packed_three_layers", lambda: Packed(net(nn.RNN, 3)), ragged, sites=2
+    ),
+    Specimen(
+        "dropout_before_packing",
+        lambda: DropsThenPacks(net(nn.LSTM, 1, dropout=0.0)),
+        ragged,
+        sites=1,
+    ),
+    Specimen(
+        "dropout_before_packing_and_between_layers",
+        lambda: DropsThenPacks(net(nn.GRU, bidirectional=True)),
+        ragged,
+        sites=2,
+    ),
+    Specimen(
+        "dropout_before_packing_sorted",
+        lambda: PacksForStates(net(nn.LSTM)),
+        ragged,
+        sites=2,
     ),
     Specimen("lstm_cell_loop", HandWritten, X, sites=LENGTH),
     Specimen(

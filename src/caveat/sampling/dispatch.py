@@ -34,6 +34,24 @@ _METADATA = frozenset(
     "sym_size sym_stride sym_numel sym_storage_offset is_same_size".split()
 )
 
+# Operations whose results depend on none of the values that they are given.
+_LIKENESSES = """
+    zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty
+    new_empty_strided
+    """
+
+# Results that depend on the values of some arguments only, by their positions: a length
+# is not drawn because the numbers beside it are.
+_SOURCES: dict[str, dict[int, tuple[int, ...]]] = {
+    "_pack_padded_sequence": {1: (1,)},  # batch sizes: lengths
+    "_pad_packed_sequence": {1: (1,)},  # lengths: batch sizes
+    "embedding_bag": {1: (1, 2), 2: (1, 2)},  # bags and their sizes: indices, offsets
+    "_embedding_bag": {1: (1, 2), 2: (1, 2)},
+    "_embedding_bag_forward_only": {1: (1, 2), 2: (1, 2)},
+    **{name: {0: ()} for name in _LIKENESSES.split()},
+    **{name: {0: (0,)} for name in "to type_as view_as expand_as reshape_as".split()},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class OpInfo:
@@ -49,12 +67,15 @@ class OpInfo:
         Values decide the shape of its result.
     metadata : bool
         It returns plain numbers that no value decides.
+    sources : dict
+        Results by number that depend on the values of some arguments only: on which.
     """
 
     written: tuple[int | str, ...]
     take_apart: bool
     dynamic_shape: bool
     metadata: bool
+    sources: dict[int, tuple[int, ...]]
 
 
 @cache
@@ -70,6 +91,7 @@ def op_info(func: OpOverload) -> OpInfo:
         take_apart=name not in WHOLE and name not in _METADATA and can_decompose(func),
         dynamic_shape=torch.Tag.dynamic_output_shape in func.tags,
         metadata=name in _METADATA,
+        sources=_SOURCES.get(name, {}),
     )
 
 
@@ -98,6 +120,11 @@ def whole_storage(tensor: Tensor) -> Tensor:
     """The whole storage of ``tensor``, in one dimension."""
     base = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     return base.set_(tensor.untyped_storage())
+
+
+def storage_copy(tensor: Tensor) -> Tensor:
+    """A copy of the whole storage of ``tensor``, in one dimension."""
+    return whole_storage(tensor).clone()
 
 
 def same_place(tensor: Tensor, base: Tensor) -> Tensor:

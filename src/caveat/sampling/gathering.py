@@ -84,12 +84,16 @@ class Reading(ABC):
         self._session = session
         self._picker = picker
 
-    def draws(self, numbers: range) -> Iterator[Tensor]:
-        """The tensor of interest of each draw; good until the next is asked for."""
-        structure, first = self._session.structure, None
-        for number, leaves in zip(numbers, self._session.outputs(numbers), strict=True):
-            tensor = self._picker.pick(leaves, structure)
-            first = same_shape(tensor, first, number)
+    def blocks(self, numbers: range) -> Iterator[Tensor]:
+        """The tensor of interest, some draws at a time: (draws, batch, *event).
+
+        A block is good until the next is asked for.
+        """
+        structure, first, number = self._session.structure, None, numbers.start
+        for leaves in self._session.blocks(numbers):
+            tensor = self._picker.pick_block(leaves, structure)
+            first = same_shape(tensor[0], first, number)
+            number += len(tensor)
             yield tensor
 
     @abstractmethod
@@ -195,7 +199,7 @@ class Gathering:
                 for _ in draws:
                     pass
                 break
-            for block in _blocks(draws):
+            for block in _large(draws):
                 accumulator.add(block)
             numbers = self.rounds.after(done, self._error(reading, accumulator))
         summed = accumulator is not None and self.shelf is None
@@ -205,15 +209,17 @@ class Gathering:
     def _shelved(
         self, batch: int, numbers: range, reading: Reading
     ) -> Iterator[Tensor]:
-        for number, tensor in zip(numbers, reading.draws(numbers), strict=True):
+        first = numbers.start
+        for block in reading.blocks(numbers):
             if self.shelf is not None:
-                self.shelf.put(batch, number, tensor)
-            yield tensor
+                self.shelf.put(batch, first, block)
+            first += len(block)
+            yield block
 
     def _told(self, draws: Iterator[Tensor]) -> Iterator[Tensor]:
-        for tensor in draws:
-            yield tensor
-            self.bar.advance()
+        for block in draws:
+            yield block
+            self.bar.advance(len(block))
 
     def _error(self, reading: Reading, accumulator: Accumulator) -> float:
         """The worst Monte Carlo error so far, relative to the predictive spread."""
@@ -227,13 +233,14 @@ def _most(parts: Sequence[Part]) -> int:
     return max((part.n_draws for part in parts), default=0)
 
 
-def _blocks(draws: Iterator[Tensor]) -> Iterator[Tensor]:
-    """Several draws at a time: (draws, batch, *event)."""
-    block: list[Tensor] = []
-    for tensor in draws:
-        block.append(tensor.clone())
-        if len(block) * tensor.numel() >= _BLOCK or len(block) == 256:
-            yield torch.stack(block)
-            block = []
-    if block:
-        yield torch.stack(block)
+def _large(blocks: Iterator[Tensor]) -> Iterator[Tensor]:
+    """Blocks of draws joined to larger ones."""
+    held: list[Tensor] = []
+    for block in blocks:
+        held.append(block.clone())
+        draws = sum(map(len, held))
+        if draws * block[0].numel() >= _BLOCK or draws >= 256:
+            yield torch.cat(held)
+            held = []
+    if held:
+        yield torch.cat(held)

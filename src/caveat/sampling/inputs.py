@@ -181,7 +181,7 @@ class Batch:
     def signature(self) -> tuple[Any, ...]:
         """What batches must share to be treated alike: all but the number of rows."""
         kinds = tuple(
-            self._kind_of(v, own) if isinstance(v, Tensor) else _key_of(v)
+            self._kind_of(v, own) if isinstance(v, Tensor) else key_of(v)
             for v, own in zip(self.leaves, self.batched, strict=True)
         )
         return (self.structure.key, kinds, self.batched, self.axis)
@@ -205,7 +205,7 @@ def _with_rows(leaves: Sequence[Any], rows: int, axis: int) -> tuple[bool, ...]:
 _BY_VALUE = (bool, int, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
 
 
-def _key_of(value: Any) -> Any:
+def key_of(value: Any) -> Any:
     """Equal for values that a model cannot tell apart; else by identity."""
     if type(value) in _BY_VALUE or isinstance(value, Enum):
         return type(value), value

@@ -435,22 +435,32 @@ class MCDropout:
         self, picker: Picker, session: Session, *, saves_draws: bool
     ) -> Reading:
         """The draws of a regression, with closed forms where there are some."""
-        ending = None if self._analytic is False else _ending(session, picker)
+        if self._analytic is False:
+            return Sampled(session, picker)
+        at_any_cost = bool(self._analytic) or saves_draws
+        # What is found once holds for all batches that are computed alike.
+        memo = {} if session.way is None else session.way.template.memo
+        known = ("closed", picker.output, at_any_cost)
+        if memo.get(known) is False:
+            return Sampled(session, picker)
+        ending = _ending(session, picker)
         closed = None
         if ending is not None:
             from caveat.sampling.closed_form.readings import closed_reading
 
-            at_any_cost = bool(self._analytic) or saves_draws
             closed = closed_reading(session, picker, ending, at_any_cost=at_any_cost)
+        memo[known] = closed is not None
         return Sampled(session, picker) if closed is None else closed
 
 
 def _ending(session: Session, picker: Picker) -> Ending | None:
     """The end of the tape of the output that is read, if it is the usual one."""
-    position = picker.position(session.first_leaves, session.structure)
-    if position is None or session.tape is None:
+    tape = session.tape
+    if tape is None:
         return None
-    tape = session.tape.copy()
+    position = picker.position(session.first_leaves, session.structure)
+    if position is None:
+        return None
     without_writes(tape)
     output = tape.outputs[position]
     return find_ending(tape, output.number) if isinstance(output, Ref) else None

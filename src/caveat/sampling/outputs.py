@@ -51,7 +51,19 @@ class Picker:
         """The tensor of interest of one draw, given by its leaves."""
         returned = unflatten(leaves, structure)
         tensor = self._chosen(returned) if self.output else self._plain(returned)
-        if tensor.dim() == 0:
+        return self._with_rows(tensor, tensor.dim())
+
+    def pick_block(self, leaves: list[Any], structure: Structure) -> Tensor:
+        """The tensor of interest of some draws, given by leaves with draws in front."""
+        if self.output is None:  # which it is does not hang on its values
+            tensor = self._plain(unflatten(leaves, structure))
+            return self._with_rows(tensor, tensor.dim() - 1)
+        draws = next(len(v) for v in leaves if isinstance(v, Tensor))
+        picked = (self.pick(nth(leaves, t), structure) for t in range(draws))
+        return torch.stack(list(picked))
+
+    def _with_rows(self, tensor: Tensor, n_axes: int) -> Tensor:
+        if n_axes == 0:
             raise ShapeError(
                 f"{self.method} needs an output of shape (batch, ...). Got a single "
                 f"number; pick a tensor with rows by output=."
@@ -100,6 +112,11 @@ def check_nan(leaves: Sequence[Any], batch: Batch, number: int) -> None:
         rows = [batch.first_row + row for row in batch.rows_with_nan]
         shown = ", ".join(map(str, rows[:10]))
         raise ParameterError(_NAN.format(n=len(rows), rows=shown, number=number))
+
+
+def nth(leaves: list[Any], t: int) -> list[Any]:
+    """The leaves of one draw, of leaves with draws in front."""
+    return [v[t] if isinstance(v, Tensor) else v for v in leaves]
 
 
 def find_output(output: Any) -> Tensor | None:

@@ -20,7 +20,8 @@ from caveat import _validation as check
 from caveat._random import stream_key
 from caveat._torch import OpOverload
 from caveat.sampling.copying import ModuleStack
-from caveat.sampling.noise import Law, Layout, Mask, NoiseSpec
+from caveat.sampling.noise import BOUNDED, Law, Layout, Mask, NoiseSpec
+from caveat.sampling.raw import Raw
 from caveat.sampling.recorder import Recorder
 
 _aten = torch.ops.aten
@@ -35,7 +36,8 @@ class SiteCall:
 
     ``fires`` says whether it would have drawn as the model called it, ``is_mask``
     whether it is dropout. Sites of rate 0 are counted from -1 down: they draw nothing
-    and must not shift the names of the others.
+    and must not shift the names of the others. Nor must numbers that may turn out not
+    to matter, as in ``torch.rand([]) < 0``: ``bounded`` ones have their own count.
     """
 
     path: str
@@ -45,11 +47,12 @@ class SiteCall:
     shape: tuple[int, ...]
     fires: bool
     is_mask: bool = True
+    bounded: bool = False
 
     @property
     def name(self) -> str:
         """What the noise of this site is addressed by."""
-        return f"{self.path}#{self.occurrence}"
+        return f"{self.path}#{'b' if self.bounded else ''}{self.occurrence}"
 
     @property
     def draws(self) -> bool:
@@ -146,7 +149,8 @@ class Pass:
         self.started = self.finished = 0.0  # seconds, on the clock of perf_counter
         self._rules = rules
         self._stack = stack
-        self._seen: Counter[tuple[str, bool]] = Counter()
+        self._raw: list[tuple[SiteCall, Raw]] = []
+        self._seen: Counter[tuple[str, bool, bool]] = Counter()
 
     @property
     def names(self) -> frozenset[str]:
@@ -196,17 +200,32 @@ class Pass:
     ) -> Tensor:
         """Noise values in the shape of ``like``, in memory of their own."""
         shape = tuple(like.shape)
-        site = self._reach(kind, rate, shape, fires=fires, is_mask=False, tensor=like)
+        site = self._reach(
+            kind,
+            rate,
+            shape,
+            fires=fires,
+            is_mask=False,
+            tensor=like,
+            bounded=isinstance(law, BOUNDED),
+        )
         drawn = self._draw(site, law, shape, like)
         if drawn is None:
-            return torch.full_like(like, law.centre)
+            return self._note_raw(site, law, torch.full_like(like, law.centre))
         noise, layout = drawn
         if layout is not None:
             split = layout.split(shape, shape[layout.axis] // layout.factor)
             noise = self.recorder.run(_aten.expand.default, noise, split)
         copy = {"memory_format": torch.contiguous_format}
         noise = self.recorder.run(_aten.clone.default, noise, **copy)
-        return self.recorder.run(_aten.view.default, noise, shape)
+        noise = self.recorder.run(_aten.view.default, noise, shape)
+        return self._note_raw(site, law, noise)
+
+    def settle(self) -> None:
+        """Forget the sites that nothing can depend on, when the model has returned."""
+        idle = {id(site) for site, raw in self._raw if raw.idle}
+        self.sites = [site for site in self.sites if id(site) not in idle]
+        self._raw.clear()
 
     def own_generator(self, kind: str, like: Tensor) -> torch.Generator:
         """A generator seeded by the address of the site reached now."""
@@ -225,13 +244,14 @@ class Pass:
         fires: bool,
         is_mask: bool,
         tensor: Tensor | None,
+        bounded: bool = False,
     ) -> SiteCall:
         path = self._stack.path
         draws = rate > 0 or not is_mask
-        count = self._seen[path, draws]
-        self._seen[path, draws] += 1
+        count = self._seen[path, draws, bounded]
+        self._seen[path, draws, bounded] += 1
         number = count if draws else -1 - count
-        site = SiteCall(path, number, kind, rate, tuple(shape), fires, is_mask)
+        site = SiteCall(path, number, kind, rate, tuple(shape), fires, is_mask, bounded)
         self.sites.append(site)
         if draws:
             self.omega.visit(site, tensor, has_values=is_mask)
@@ -246,6 +266,10 @@ class Pass:
         spec, layout = found
         noise = self.recorder.noise(spec, self.omega.seed, self.omega.draw)
         return Drawn(noise, layout)
+
+    def _note_raw(self, site: SiteCall, law: Law, noise: Tensor) -> Tensor:
+        self._raw.append((site, self.recorder.raw.add(noise, law)))
+        return noise
 
     def _rule(self, func: OpOverload) -> Any:
         self.recorder.where = self._stack.path

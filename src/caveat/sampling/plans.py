@@ -26,6 +26,7 @@ from caveat.sampling.passes import Omega, Pass, SiteCall
 from caveat.sampling.registry import registry_version
 from caveat.sampling.rows import TURNED, find_layout
 from caveat.sampling.running import Switches, run_pass
+from caveat.sampling.store import TemplateStore
 from caveat.sampling.trees import leaves_of
 
 _NO_SITE = """{name} has no stochastic site, so all draws would be identical.
@@ -87,6 +88,8 @@ class Plan:
         What the user should be warned of.
     verdicts : dict
         Which replay programs, by source, gave what the model gave.
+    templates : TemplateStore
+        Passes that were recorded, by kind of batch.
     """
 
     switches: Switches
@@ -98,6 +101,7 @@ class Plan:
     outputs: tuple[Layout | None, ...] = ()
     note: str | None = None
     verdicts: dict[str, bool] = field(default_factory=dict, compare=False)
+    templates: TemplateStore = field(default_factory=TemplateStore, compare=False)
 
     def covers(self, run: Pass) -> bool:
         """Whether a pass went only where the plan has been."""
@@ -156,6 +160,7 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
         sites=plan.sites + new,
         names=plan.names | flags.glance.names,
         reached=plan.reached | flags.reached,
+        templates=TemplateStore(),
     )
     fresh = wider.names - plan.names
     if fresh and not plan.rows_mix:

@@ -31,7 +31,7 @@ class Switches:
     plain : bool
         Leave off what the model itself leaves off, as in plain evaluation.
     above_autograd : bool
-        Let autograd follow the pass. Slower; nothing can be recorded.
+        Let autograd follow the pass: a tape then holds what autograd does, too.
     host_generators : bool
         The model draws from Python's or numpy's global generators: seed them.
     """
@@ -44,7 +44,7 @@ class Switches:
     @property
     def replayable(self) -> bool:
         """Whether a pass can be recorded, to be replayed with other noise."""
-        return not self.above_autograd and not self.host_generators
+        return not self.host_generators
 
 
 def run_pass(
@@ -70,6 +70,7 @@ def run_pass(
         run.started = time.perf_counter()
         output = copy.root(*args, **kwargs)
         run.finished = time.perf_counter()
+        run.settle()
     return output, run
 
 

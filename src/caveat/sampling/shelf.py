@@ -67,17 +67,18 @@ class Shelf:
         self._batch, self._first = -1, 0
         self._tidied = 0  # bytes of the pieces when that was last done
 
-    def put(self, batch: int, draw: int, tensor: Tensor) -> None:
-        """Put down a draw of a batch, which may have been put down before."""
+    def put(self, batch: int, draw: int, block: Tensor) -> None:
+        """Put down draws of a batch from ``draw`` on; they may have been there."""
         if self._n_draws is not None and not self._several:
             if self._only is None:
-                self._only = tensor.new_empty((self._n_draws, *tensor.shape))
-            self._only[draw].copy_(tensor)
+                self._only = block.new_empty((self._n_draws, *block.shape[1:]))
+            self._only[draw : draw + len(block)].copy_(block)
             return
-        number = draw - self._first
-        if batch != self._batch or not 0 <= number < len(self._at):
-            number = self._turn_to(batch, draw, tensor)
-        self._at[number].copy_(tensor)
+        for number, tensor in enumerate(block, draw):
+            at = number - self._first
+            if batch != self._batch or not 0 <= at < len(self._at):
+                at = self._turn_to(batch, number, tensor)
+            self._at[at].copy_(tensor)
 
     def whole(self, n_draws: int) -> Tensor:
         """The first draws of all batches; the shelf is empty afterwards."""

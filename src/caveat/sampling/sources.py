@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from torch import Generator, Tensor, nn
@@ -159,10 +160,20 @@ def _check_meant(model: nn.Module, count: int) -> None:
 
 
 def _signature(model: nn.Module) -> inspect.Signature | None:
+    forward = original(model).forward
+    own = getattr(forward, "__func__", None)
+    if own is not None and own in _signatures:
+        return _signatures[own]
     try:
-        return inspect.signature(original(model).forward)
+        found = inspect.signature(forward)
     except (ValueError, TypeError):
         return None
+    if own is not None:
+        _signatures[own] = found
+    return found
+
+
+_signatures: "WeakKeyDictionary[Any, inspect.Signature]" = WeakKeyDictionary()
 
 
 # ------------------------------------------------------------ kinds of iterables

@@ -3,13 +3,14 @@
 from typing import Any, final
 
 import torch
+from torch import Tensor
 
 from caveat._progress import ProgressBar
 from caveat.errors import InputTypeError, ShapeError
 from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Layout
-from caveat.sampling.outputs import check_nan, same_shape
+from caveat.sampling.outputs import check_nan, nth, same_shape
 from caveat.sampling.shelf import Shelf
 from caveat.sampling.trees import Structure, stackable, unflatten
 
@@ -40,24 +41,26 @@ class Stacks:
         self, number: int, batch: Batch, session: Session, bar: ProgressBar
     ) -> None:
         """Take the draws of a batch."""
-        shapes: list[torch.Size | None] = [None] * len(session.first_leaves)
-        suspicious = bool(batch.rows_with_nan)
-        draws = range(self._n_draws)
-        for draw, leaves in zip(draws, session.outputs(draws), strict=True):
+        shapes: list[torch.Size | None] = [None] * session.structure.n_leaves
+        suspicious, draw = bool(batch.rows_with_nan), 0
+        for leaves in session.blocks(range(self._n_draws)):
             if self._structure is None:
-                self._begin(session.structure, leaves, session.output_layouts)
+                first = nth(leaves, 0)
+                self._begin(session.structure, first, session.output_layouts)
             if len(leaves) != len(self._shelves):
-                n, first = len(leaves), len(self._shelves)
+                n, known = len(leaves), len(self._shelves)
                 raise ShapeError(
-                    _OTHER.format(number=draw, batch=number, n=n, first=first)
+                    _OTHER.format(number=draw, batch=number, n=n, first=known)
                 )
             for i, (shelf, leaf) in enumerate(zip(self._shelves, leaves, strict=True)):
                 if shelf is not None:
-                    shapes[i] = same_shape(leaf, shapes[i], draw)
+                    shapes[i] = same_shape(leaf[0], shapes[i], draw)
                     shelf.put(number, draw, leaf)
             if suspicious:
                 check_nan(leaves, batch, draw)
-            bar.advance()
+            taken = next(len(v) for v in leaves if isinstance(v, Tensor))
+            bar.advance(taken)
+            draw += taken
 
     def whole(self) -> Any:
         """The outputs of all batches as one structure."""

@@ -61,7 +61,7 @@ def masked(op: Op, tape: Tape) -> tuple[int, int, NoiseSpec] | None:
 
 def over_last_axis(spec: NoiseSpec) -> bool:
     """Whether a mask differs along the last axis only."""
-    return spec.numel == spec.shape[-1]
+    return bool(spec.shape) and spec.numel == spec.shape[-1]
 
 
 def linear_arguments(op: Op, tape: Tape) -> tuple[int, int, int | None] | None:

@@ -11,7 +11,15 @@ from typing import Any
 import torch
 
 from caveat._torch import OpOverload
-from caveat.sampling.rules import attention, dropout, norms, pooling, random, recurrent
+from caveat.sampling.rules import (
+    attention,
+    certain,
+    dropout,
+    norms,
+    pooling,
+    random,
+    recurrent,
+)
 
 _RULES: dict[OpOverload, Callable[..., Any]] = {
     **dropout.RULES,
@@ -20,6 +28,7 @@ _RULES: dict[OpOverload, Callable[..., Any]] = {
     **random.RULES,
     **pooling.RULES,
     **norms.RULES,
+    **certain.RULES,
 }
 
 

@@ -19,12 +19,17 @@ _aten = torch.ops.aten
 
 def _fill(run: Pass, target: Tensor, kind: str, law: Law, rate: float = 0.0) -> Tensor:
     values = run.values(kind, law, target, rate=rate)
-    return run.recorder.run(_aten.copy_.default, target, values)
+    filled: Tensor = run.recorder.run(_aten.copy_.default, target, values)
+    if not run.recorder.is_outside(target):  # those have a copy, which is not followed
+        run.recorder.raw.move(values, filled)
+    return filled
 
 
 def _bernoulli_(
     run: Pass, func: OpOverload, x: Tensor, p: float = 0.5, **_: Any
 ) -> Tensor:
+    if p in (0.0, 1.0):  # certain, so nothing is drawn
+        return run.recorder.run(_aten.fill_.Scalar, x, p)
     return _fill(run, x, "bernoulli", Mask(p), rate=1.0 - p)
 
 
@@ -69,6 +74,8 @@ def _exponential_(
 def _bernoulli_p(
     run: Pass, func: OpOverload, x: Tensor, p: float = 0.5, **_: Any
 ) -> Tensor:
+    if p in (0.0, 1.0):
+        return run.recorder.run(_aten.full_like.default, x, p)
     return run.values("bernoulli", Mask(p), x, rate=1.0 - p)
 
 
