@@ -327,9 +327,7 @@ def test_models_on_another_device():
         MCDropout(net().to("meta")).draws(X, n_draws=2)
 
 
-@pytest.mark.parametrize(
-    "empty", [[], (), iter([]), [X[:0]], iter([X, X[:0]])], ids=str
-)
+@pytest.mark.parametrize("empty", [[], (), iter([]), [X[:0]], iter([X, X[:0]])])
 def test_nothing_to_predict(empty):
     with pytest.raises(ShapeError, match=r"(?i)empty"):
         MCDropout(net()).draws(empty, n_draws=2)
