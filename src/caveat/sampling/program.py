@@ -8,21 +8,27 @@ A program is written once; its constants are given when it is used (:meth:`bound
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import CodeType
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from caveat._threads import in_order
 from caveat._torch import below_autograd
 from caveat.sampling.checks import Departed
 from caveat.sampling.tape import Op, Ref, Tape, map_refs
+from caveat.sampling.work import held_by, work_of
 
 # Noise is drawn for several draws at a time, as many as keep it in a fast cache.
 _NOISE_PER_BLOCK = 1 << 20
 _NOISE_KEPT = 1 << 18  # numbers; the same draws are often asked for again
 _SETS_KEPT = 4
+_WORTH_THREADS = 2e8  # multiplications, as many as take some hundredths of a second
+_TOO_LARGE = (
+    1 << 26
+)  # numbers that a draw holds; several draws would hold several times
 
 
 class Program:
@@ -47,6 +53,8 @@ class Program:
         self.together = together
         self.constants = tuple(tape.constants)
         self.noises = tuple(tape.noises.values())
+        self.work = sum(work_of(op, tape) for op in tape.ops)
+        self.held = held_by(tape)
         self.memo: dict[
             Any, list[Tensor]
         ] = {}  # noise of the last call, if it is small
@@ -106,16 +114,41 @@ class Bound:
             for block in self.blocks(seed, draws):
                 yield from zip(*(column.unbind(0) for column in block), strict=True)
             return
+        n_threads = torch.get_num_threads()
+        if n_threads > 1 and self._is_worth_threads(len(draws)):
+            size = max(1, min(16, len(draws) // (2 * n_threads)))
+            parts = (draws[i : i + size] for i in range(0, len(draws), size))
+            one_part = partial(self._several, seed)
+            for outputs in in_order(one_part, parts, n_threads):
+                yield from outputs
+            return
+        for numbers in self._blocks(draws):
+            yield from self._one_by_one(seed, numbers)
+
+    def _several(self, seed: int, draws: range) -> list[tuple[Tensor, ...] | None]:
+        return [
+            found
+            for part in self._blocks(draws)
+            for found in self._one_by_one(seed, part)
+        ]
+
+    def _one_by_one(
+        self, seed: int, draws: range
+    ) -> Iterator[tuple[Tensor, ...] | None]:
         # A generator must not be left waiting inside these blocks: its caller would be
         # in them, too.
-        for numbers in self._blocks(draws):
-            with torch.no_grad(), below_autograd():
-                noise = [values.unbind(0) for values in self._noise(seed, numbers)]
-            for of_one_draw in zip(*noise, strict=True):
-                outputs: tuple[Tensor, ...] | None = None
-                with suppress(Departed), torch.no_grad(), below_autograd():
-                    outputs = self._program.run(self._constants, of_one_draw)
-                yield outputs
+        with torch.no_grad(), below_autograd():
+            noise = [values.unbind(0) for values in self._noise(seed, draws)]
+        for of_one_draw in zip(*noise, strict=True):
+            outputs: tuple[Tensor, ...] | None = None
+            with suppress(Departed), torch.no_grad(), below_autograd():
+                outputs = self._program.run(self._constants, of_one_draw)
+            yield outputs
+
+    def _is_worth_threads(self, n_draws: int) -> bool:
+        """Whether threads for several draws are soon paid for, and not too large."""
+        work = n_draws * self._program.work
+        return n_draws > 1 and work > _WORTH_THREADS and self._program.held < _TOO_LARGE
 
     def blocks(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...]]:
         """The noisy outputs of many draws at a time, (draws, *shape)."""

@@ -1,20 +1,17 @@
 """Draws from a tape: one after the other, or many at a time."""
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from caveat._torch import op_name
 from caveat.errors import CaveatError
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import draws_together, optimised, without_writes
-from caveat.sampling.tape import Op, Ref, Tape
+from caveat.sampling.tape import Ref, Tape
+from caveat.sampling.work import OPERATION, held_by, work_of
 
-_OPERATION = 40_000  # multiplications in the time that an operation takes to start
-_PER_NUMBER = 8  # in the time of reading and writing a number
 _BESIDE = 3  # draws that are computed to look at one of them
 _TOGETHER = 1 << 21  # numbers that may be held for draws computed together
 
@@ -95,30 +92,13 @@ def programs(tape: Tape, handed: frozenset[int]) -> Iterator[Program]:
 
 def _is_mostly_overhead(tape: Tape) -> bool:
     """Whether starting the operations of a draw takes longer than doing them."""
-    work = sum(_work(op, tape) for op in tape.ops)
-    return work <= _OPERATION * (len(tape.ops) + 1)
+    work = sum(work_of(op, tape) for op in tape.ops)
+    return work <= OPERATION * (len(tape.ops) + 1)
 
 
 def _draws_at_once(tape: Tape) -> int:
     """How many draws to compute together, a multiple of a slice of draws."""
-    made = [n for op in tape.ops for n in op.results if n is not None]
-    numbers = sum(math.prod(tape.values[n].shape) for n in (*made, *tape.noises))
-    return max(16, _TOGETHER // max(1, numbers) // 16 * 16)
-
-
-def _work(op: Op, tape: Tape) -> float:
-    """Multiplications that an operation is worth."""
-    results = sum(math.prod(tape.values[n].shape) for n in op.results if n is not None)
-    name = op_name(op.func)
-    if name in ("linear", "conv1d", "conv2d", "conv3d"):
-        return results * (
-            _PER_NUMBER + math.prod(tape.values[op.args[1].number].shape[1:])
-        )
-    if name in ("matmul", "mm", "bmm"):
-        return results * (_PER_NUMBER + tape.values[op.args[0].number].shape[-1])
-    if name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        return results * 8.0 * tape.values[op.results[0] or 0].shape[-1]
-    return results * _PER_NUMBER
+    return max(16, _TOGETHER // max(1, held_by(tape)) // 16 * 16)
 
 
 def _close(left: Any, right: Any) -> bool:

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from caveat._threads import Stopped, never
 from caveat.training.members import Architecture, Member, Rows
 from caveat.training.schedules import decay
 from caveat.training.stack import Adam, Stack, Workspace, layers, per_layer
@@ -18,7 +19,6 @@ from caveat.training.streams import (
     first_weights,
     training_noise,
 )
-from caveat.training.threads import Stopped, never
 
 _PREPARED = 2**24  # bytes of noise prepared at once
 _MOST_STEPS = 64  # prepared at once

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from caveat._progress import ProgressBar
+from caveat._threads import Stopped, side_by_side
 from caveat.errors import CaveatWarning, ParameterError, ShapeError
 from caveat.noise import Noise
 from caveat.training.cohort import Cohort
@@ -18,7 +19,6 @@ from caveat.training.families import train_one_by_one
 from caveat.training.members import Member, Rows
 from caveat.training.stacked import StackedNetworks
 from caveat.training.stopping import Watch
-from caveat.training.threads import Stopped, side_by_side
 from caveat.training.trained import Trained
 
 _COHORT = 2**17  # activations of a layer, of the members that are computed together

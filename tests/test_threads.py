@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from caveat.training.threads import side_by_side
+from caveat._threads import in_order, side_by_side
 
 
 def test_results_come_in_order_and_each_has_one_core():
@@ -120,3 +120,41 @@ def _wait_until_busy(process, folder: Path, work: str) -> None:
         time.sleep(0.05)
     time.sleep(1.0)
     assert process.poll() is None
+
+
+def test_results_in_order_while_others_are_made():
+    alive = []
+
+    def work(number):
+        alive.append(number)
+        assert torch.get_num_threads() == 1
+        return number
+
+    before = torch.get_num_threads()
+    found = []
+    for number in in_order(work, range(20), 2):
+        assert len(alive) <= number + 4  # few are made ahead of time
+        found.append(number)
+    assert found == list(range(20))
+    assert torch.get_num_threads() == before
+
+
+def test_results_that_nobody_takes():
+    before = torch.get_num_threads()
+    results = in_order(lambda number: number, range(1000), 2)
+    assert next(results) == 0
+    results.close()
+    assert torch.get_num_threads() == before
+
+
+def test_an_error_in_a_thread_is_raised_in_its_turn():
+    def work(number):
+        if number == 3:
+            raise ValueError("three")
+        return number
+
+    found = []
+    with pytest.raises(ValueError, match="three"):
+        for number in in_order(work, range(9), 2):
+            found.append(number)
+    assert found == [0, 1, 2]

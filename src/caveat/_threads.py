@@ -1,7 +1,9 @@
 """Several pieces of work side by side, each on one core.
 
 Small tensors gain nothing from several threads per operation and lose much, so each
-piece runs in a thread of its own whose operations are not split.
+piece runs in a thread of its own whose operations are not split. Nor do such threads
+wait for each other at every operation: where another process has taken a core, threads
+of one operation wait for a whole turn of it, thousands of times.
 
 Python tells the main thread alone of Ctrl-C, and waits for all threads before it ends.
 So a piece of work asks now and then whether it is still wanted, and the main thread
@@ -9,7 +11,8 @@ looks up from waiting (on Windows nothing else lets it hear of the key).
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
@@ -47,6 +50,32 @@ def side_by_side(
         stop.set()
         pool.shutdown(cancel_futures=True)
         # A thread's setting is its own, but new threads take over the latest one.
+        torch.set_num_threads(before)
+
+
+def in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], n_threads: int
+) -> Iterator[Result]:
+    """Results of ``function`` one after the other, on ``n_threads`` cores.
+
+    Few are made ahead of time. Until the last is taken, operations of the calling
+    thread are not split either.
+    """
+    before = torch.get_num_threads()
+    pool = ThreadPoolExecutor(
+        n_threads, initializer=torch.set_num_threads, initargs=(1,)
+    )
+    waiting: deque[Future[Result]] = deque()
+    try:
+        torch.set_num_threads(1)
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)
 
 

@@ -1,0 +1,34 @@
+"""How much work the operations of a tape are, in multiplications."""
+
+import math
+
+from caveat._torch import op_name
+from caveat.sampling.tape import Op, Tape
+
+PER_NUMBER = 8  # multiplications in the time of reading and writing a number
+OPERATION = 40_000  # in the time that an operation takes to start
+
+_BY_WEIGHT = frozenset(("linear", "conv1d", "conv2d", "conv3d"))
+_PRODUCTS = frozenset(("matmul", "mm", "bmm"))
+_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
+
+
+def work_of(op: Op, tape: Tape) -> float:
+    """Multiplications that an operation is worth."""
+    made = [tape.values[n].shape for n in op.results if n is not None]
+    results = sum(abs(math.prod(shape)) for shape in made)
+    name = op_name(op.func)
+    if name in _BY_WEIGHT:
+        weight = tape.values[op.args[1].number].shape
+        return float(results * (PER_NUMBER + abs(math.prod(weight[1:]))))
+    if name in _PRODUCTS:
+        return float(results * (PER_NUMBER + tape.values[op.args[0].number].shape[-1]))
+    if name in _RECURRENT and made:
+        return 8.0 * results * made[0][-1]
+    return float(results * PER_NUMBER)
+
+
+def held_by(tape: Tape) -> int:
+    """Numbers that all values of a draw hold, if none were let go."""
+    made = [n for op in tape.ops for n in op.results if n is not None]
+    return sum(abs(math.prod(tape.values[n].shape)) for n in (*made, *tape.noises))
