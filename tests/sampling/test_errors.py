@@ -285,11 +285,6 @@ def test_error_of_the_model_is_not_hidden():
         MCDropout(net()).draws(torch.ones(4, 5), n_draws=2)
 
 
-def test_object_arrays_are_refused():
-    with pytest.raises((InputTypeError, TypeError)):
-        MCDropout(net()).draws(np.array([object()] * 4), n_draws=2)
-
-
 def lazy() -> nn.Module:
     return nn.Sequential(nn.LazyLinear(4), nn.Dropout(0.5), nn.LazyLinear(2))
 
@@ -333,3 +328,51 @@ def test_a_block_refuses_a_call_that_it_cannot_see():
         pass
     draws = MCDropout(model, seed=0).draws(X, n_draws=3)
     assert torch.equal(MCDropout(model, seed=0).function(2)(X), draws[2])
+
+
+@pytest.mark.parametrize("array", [np.array([object()] * 4), np.array(["a", "b"])])
+def test_arrays_without_numbers_are_refused(array):
+    with pytest.raises(InputTypeError, match="must hold numbers"):
+        MCDropout(net()).draws(array, n_draws=2)
+
+
+NOT_TENSORS = ["abc", b"abc", 5, None, object(), [1.0, 2.0], [[1.0], [2.0]], {1}, {}]
+
+
+@pytest.mark.parametrize("thing", [*NOT_TENSORS, iter(["a"]), [None]])
+def test_inputs_without_a_tensor(thing):
+    with pytest.raises(InputTypeError, match=r"one tensor or numpy array\. Got"):
+        MCDropout(net()).draws(thing, n_draws=2)
+
+
+def test_tables_are_told_what_to_do():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InputTypeError, match=r"Got DataFrame. Pass x.to_numpy\(\)"):
+        MCDropout(net()).draws(pandas.DataFrame(X.numpy()), n_draws=2)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int64, torch.bool, torch.float64, torch.float16, torch.complex64]
+)
+@pytest.mark.parametrize("several", [True, False])
+def test_types_that_the_model_cannot_take(dtype, several):
+    x = (X > 0).to(dtype) if dtype is torch.bool else X.to(dtype)
+    expected = f"input of shape .* is {dtype}. Pass"
+    with pytest.raises(InputTypeError, match=expected):
+        MCDropout(net()).draws([x, x] if several else x, n_draws=2)
+
+
+def test_tensors_without_values():
+    with pytest.raises(InputTypeError, match="'meta', which has none"):
+        MCDropout(net()).draws(X.to("meta"), n_draws=2)
+
+
+def test_models_on_another_device():
+    with pytest.raises(InputTypeError, match=r"are on meta, the input .* is on cpu"):
+        MCDropout(net().to("meta")).draws(X, n_draws=2)
+
+
+@pytest.mark.parametrize("empty", [[], (), iter([]), [X[:0]], iter([X, X[:0]])])
+def test_nothing_to_predict(empty):
+    with pytest.raises(ShapeError, match=r"(?i)empty"):
+        MCDropout(net()).draws(empty, n_draws=2)

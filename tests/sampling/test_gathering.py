@@ -17,7 +17,7 @@ from caveat.sampling.gathering import Gathering, Reading, Rounds, Sampled
 from caveat.sampling.inputs import Batch
 from caveat.sampling.outputs import Picker
 from caveat.sampling.shelf import Shelf
-from caveat.sampling.sources import Source
+from caveat.sampling.sources import Batches
 from tests.sampling.closed_form.nets import numbers, seeded
 
 MODEL = seeded(lambda: nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2)))
@@ -32,8 +32,8 @@ def batch_of(x: torch.Tensor) -> Batch:
     return Batch.of((x,), {}, axis=0, model=MODEL)
 
 
-def source(*parts: torch.Tensor, passes_once: bool = False) -> Source:
-    return Source(lambda: iter(map(batch_of, parts)), passes_once=passes_once)
+def source(*parts: torch.Tensor, passes_once: bool = False) -> Batches:
+    return Batches(lambda: iter(map(batch_of, parts)), passes_once=passes_once)
 
 
 def sampled(batch: Batch) -> Reading:

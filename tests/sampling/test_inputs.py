@@ -26,6 +26,14 @@ def net(outputs: int = 2) -> nn.Module:
         return nn.Sequential(*layers).eval()
 
 
+def deep() -> nn.Module:
+    """With noise before a non-linear layer, so that no closed form is exact."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        first = [nn.Linear(5, 16), nn.Dropout(0.5), nn.Tanh()]
+        return nn.Sequential(*first, nn.Dropout(0.3), nn.Linear(16, 2)).eval()
+
+
 def sampler(outputs: int = 2, analytic: bool | None = None) -> MCDropout:
     return MCDropout(net(outputs), seed=SEED, analytic=analytic)
 
@@ -207,6 +215,49 @@ def test_tolerance_holds_for_classes():
     found = sampler(3).classify(X, tolerance=0.1, max_draws=20_000)
     assert found.n_draws < 20_000
     assert found.mean_error.max() < 0.1
+
+
+@pytest.mark.parametrize("keep_draws", [True, False])
+@pytest.mark.parametrize("analytic", [None, False])
+@pytest.mark.parametrize("make", [None, list], ids=["batch_size", "list"])
+def test_tolerance_does_not_depend_on_the_batch_size(make, analytic, keep_draws):
+    """All rows get as many draws, whichever rows need them."""
+    mc = MCDropout(deep(), seed=SEED, analytic=analytic)
+    ask = partial(
+        mc.regress, precision=1e4, tolerance=0.06, keep_draws=keep_draws, max_draws=5000
+    )
+    rows = torch.cat([X[:5] * 1e-3, X[5:]])
+    whole = ask(rows)
+    for size in (1, 4):
+        parts = ask(rows, batch_size=size) if make is None else ask(rows.split(size))
+        assert parts.n_draws == whole.n_draws > 32
+        for name in ("mean", "std", "mean_error", "covariance"):
+            assert_close([getattr(parts, name)], [getattr(whole, name)], 1e-4, name)
+
+
+@pytest.mark.parametrize("make", [iter, lambda x: DataLoader(x, batch_size=None)])
+def test_streams_stop_batch_by_batch(make):
+    rows = torch.cat([X[:5] * 1e-3, X[5:]]).split(5)
+    mc = sampler(3)
+    found = mc.classify(make(rows), tolerance=0.03, keep_draws=False)
+    alone = [mc.classify(x, tolerance=0.03, keep_draws=False) for x in rows]
+    assert found.n_draws == min(part.n_draws for part in alone)
+    for name in ("probs", "mean_error", "entropy", "variation_ratio"):
+        expected = torch.cat([getattr(part, name) for part in alone])
+        assert_close([getattr(found, name)], [expected], 1e-5, name)
+    kept = mc.classify(make(rows), tolerance=0.03)
+    whole = mc.classify(torch.cat(rows), tolerance=0.03)
+    assert kept.draws.shape == whole.draws.shape
+    assert_close([kept.draws], [whole.draws], 1e-5)
+
+
+def test_precision_of_each_row():
+    tau = torch.linspace(1, 2, 10)[:, None]
+    whole, parts = (
+        sampler(1).regress(X, n_draws=5, precision=tau, batch_size=size)
+        for size in (None, 4)
+    )
+    assert_close([parts.std], [whole.std], 1e-5)
 
 
 def test_tolerance_draws_are_the_first_draws():

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
+from caveat._memory import give_back
 from caveat.errors import CaveatError
 from caveat.predictive.categorical import CategoricalPredictive
 from caveat.predictive.gaussian import GaussianPredictive
@@ -15,6 +16,7 @@ Kind = TypeVar("Kind", GaussianPredictive, CategoricalPredictive)
 
 _AT_ONCE = 1 << 18  # numbers whose moments are taken together, or
 _MOST_SLICES = 256  # so many slices
+_TIDY_EVERY = 16  # slices, between whose answers lies what was freed on the way
 
 
 def by_rows(draws: Tensor, make: Callable[[slice], Kind]) -> Kind:
@@ -28,10 +30,11 @@ def by_rows(draws: Tensor, make: Callable[[slice], Kind]) -> Kind:
         return make(slice(0, rows))
     size = math.ceil(rows * max(_AT_ONCE / numbers, 1 / _MOST_SLICES))
     try:
-        parts = [
-            replace(make(slice(start, start + size)), _draws=None)
-            for start in range(0, rows, size)
-        ]
+        parts = []
+        for start in range(0, rows, size):
+            parts.append(replace(make(slice(start, start + size)), _draws=None))
+            if len(parts) % _TIDY_EVERY == 0:
+                give_back()
     except CaveatError:
         make(slice(0, rows))  # to speak of all rows, not of a slice
         raise

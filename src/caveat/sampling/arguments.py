@@ -47,9 +47,9 @@ def argument_batch(model: nn.Module, batch: Batch) -> Batch:
 
 
 def _leads(plan: Plan, axis: int) -> bool:
-    """Whether all outputs with rows have them where a batch is expected."""
+    """Whether outputs have rows, and all that do where a batch is expected."""
     axes = {layout.axis for layout in plan.outputs if layout is not None}
-    return axes <= {0, axis}
+    return bool(axes) and axes <= {0, axis}
 
 
 def can_run(model: nn.Module, make: Callable[[], Batch]) -> bool:

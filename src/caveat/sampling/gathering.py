@@ -21,7 +21,7 @@ from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.outputs import Picker, same_shape
 from caveat.sampling.shelf import Shelf
-from caveat.sampling.sources import Source
+from caveat.sampling.sources import Batches
 
 MAX_DRAWS = 10_000
 _FIRST_ROUND = 32  # draws before a tolerance is first looked at
@@ -171,7 +171,7 @@ class Gathering:
     precision: Tensor | None = None
     shelf: Shelf | None = None
 
-    def gather(self, source: Source) -> list[Part]:
+    def gather(self, source: Batches) -> list[Part]:
         """All batches of a source.
 
         They get the same number of draws, for the worst error of all to be below the

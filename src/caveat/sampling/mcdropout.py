@@ -35,10 +35,10 @@ from caveat.sampling.gathering import (
     Sampled,
 )
 from caveat.sampling.inputs import Batch, check_model, misfit
-from caveat.sampling.outputs import Output, Picker
+from caveat.sampling.outputs import Output, Picker, check_nan
 from caveat.sampling.rewriting import without_writes
 from caveat.sampling.shelf import Shelf
-from caveat.sampling.sources import Source, source_of
+from caveat.sampling.sources import Batches, source_of
 from caveat.sampling.stacks import Stacks
 from caveat.sampling.tape import Ref
 
@@ -196,19 +196,23 @@ class MCDropout:
         ----------
         *inputs, **kwinputs
             What the model is called with; numpy arrays are turned into tensors. A
-            single iterable (``DataLoader``, list, generator) gives one batch an item.
+            single iterable (``DataLoader``, list, generator) gives one batch an item:
+            a tensor, a tuple of positional arguments or a dict of keywords; a
+            ``Dataset`` gives rows. Which arguments have rows is found out; those for
+            all rows may come in any place. A list that the model itself takes is
+            passed by its name.
         n_draws : int
             T of the papers.
         batch_size : int, optional
-            Rows to run at a time.
+            Rows to run at a time; of a ``Dataset``, 256 by default.
         progress : bool, optional
             Show a bar; by default on a terminal, when it takes more than a second.
 
         Returns
         -------
         Tensor or structure of tensors
-            Shape (draws, batch, *event). Dicts, tuples and dataclasses keep their
-            structure; what is not a tensor is as in the first draw.
+            Shape (draws, batch, *event). Dicts, tuples, dataclasses and their like
+            keep their structure; what is not a tensor is as in the first draw.
         """
         n_draws = check.positive_int("n_draws", n_draws)
         call = _Call(inputs, kwinputs, batch_size, progress)
@@ -255,7 +259,11 @@ class MCDropout:
         tolerance : float, optional
             Draw until the Monte Carlo error of every mean is below this fraction of
             the predictive standard deviation, instead of ``n_draws``; at most
-            ``max_draws``. The result says how many were used.
+            ``max_draws``. All rows get as many draws, and the result says how many.
+            Only in a stream (a loader, a generator, a ``Dataset``) whose draws are not
+            kept each batch stops for itself, as it is gone when the next one comes:
+            ``n_draws`` is then the smallest number. With ``keep_draws`` the inputs of
+            a stream stay in memory until all have enough.
         max_draws : int
             The cap for ``tolerance``.
         batch_size : int, optional
@@ -365,16 +373,18 @@ class MCDropout:
         picker = Picker("moments", output)
         call = _Call(inputs, kwinputs, batch_size, False)
         name = type(self.model).__name__
-        parts = [
-            moments_of(self._session(call, batch), picker, name, correlated=correlated)
-            for batch in self._source(call)
-        ]
+        parts = []
+        for batch in self._source(call):
+            session = self._session(call, batch)
+            first = picker.pick(session.first_leaves, session.structure)
+            check_nan([first], batch, 0)
+            parts.append(moments_of(session, picker, name, correlated=correlated))
         found = parts[0] if len(parts) == 1 else MomentPredictive.concatenate(parts)
         return found if precision is None else found.with_precision(precision)
 
     # ------------------------------------------------------------ private
 
-    def _source(self, call: _Call) -> Source:
+    def _source(self, call: _Call) -> Batches:
         batch_size = call.batch_size
         if batch_size is not None:
             batch_size = check.positive_int("batch_size", batch_size)
@@ -386,7 +396,7 @@ class MCDropout:
             model=self.model,
         )
 
-    def _bar(self, call: _Call, source: Source, n_draws: int) -> ProgressBar:
+    def _bar(self, call: _Call, source: Batches, n_draws: int) -> ProgressBar:
         total = None if source.several or source.passes_once else n_draws
         return ProgressBar("draws", total, call.progress)
 
@@ -402,9 +412,10 @@ class MCDropout:
                 raise
             raise InputTypeError(f"{reason} ({error})") from error
         if call.batch_size is not None:
-            if session.rows_mix:
+            found = session.output_layouts
+            if session.rows_mix or (found and not any(found)):
                 raise ParameterError(_mixed(name, call.batch_size, batch.axis))
-            if any(found and not found.rows_first for found in session.output_layouts):
+            if any(layout and not layout.rows_first for layout in found):
                 raise ParameterError(_folded(name, call.batch_size))
         return session
 

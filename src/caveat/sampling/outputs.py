@@ -1,13 +1,14 @@
 """Which tensor of what a model returns is read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from caveat.errors import InputTypeError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.sampling.inputs import Batch
 from caveat.sampling.trees import Structure, unflatten
 
 _NO_OUTPUT = """The model returned {kind}, and it is not clear which tensor to read.
@@ -17,6 +18,9 @@ _VARYING = """Draw {number} has the shape {shape}, those before have {first}: th
 of the output hangs on the noise (boxes that are left, tokens until the end), and such
 draws make no tensor. Read something of one size by output=, or take the draws one by
 one: [mc.function(t)(x) for t in range(100)]."""
+
+_NAN = """The input has NaN values in {n} row(s) (first: {rows}), and the output of draw
+{number} is NaN. Fill or drop them first, or let the model mask them."""
 
 Output = Callable[[Any], Tensor]
 
@@ -99,6 +103,15 @@ def same_shape(tensor: Tensor, first: torch.Size | None, number: int) -> torch.S
             )
         )
     return tensor.shape
+
+
+def check_nan(leaves: Sequence[Any], batch: Batch, number: int) -> None:
+    """NaN may come in, if the model knows what to do with it; it must not come out."""
+    floats = (v for v in leaves if isinstance(v, Tensor) and v.is_floating_point())
+    if any(bool(torch.isnan(v).any()) for v in floats) and batch.rows_with_nan:
+        rows = [batch.first_row + row for row in batch.rows_with_nan]
+        shown = ", ".join(map(str, rows[:10]))
+        raise ParameterError(_NAN.format(n=len(rows), rows=shown, number=number))
 
 
 def nth(leaves: list[Any], t: int) -> list[Any]:

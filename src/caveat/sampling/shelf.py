@@ -6,19 +6,18 @@ of all batches. In the end the pieces move into the tensor one after the other, 
 is let go once it has moved: at most a small part is there twice.
 """
 
-import ctypes
 import math
 import mmap
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
-from typing import Any, final
+from typing import final
 
 import torch
 from torch import Tensor
 
+from caveat._memory import give_back
 from caveat.errors import ShapeError
 
 _SHARE = 32  # the part of all draws that a piece holds is at most one in so many
@@ -191,21 +190,3 @@ def _slab(size: int, device: torch.device) -> Tensor:
         with suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_NOHUGEPAGE)
     return torch.frombuffer(memory, dtype=torch.uint8)
-
-
-def give_back() -> None:
-    """Let the C library return what it has free, where it can be asked to.
-
-    Memory for the work on a batch is freed when the batch is done, but with other
-    things above it in the heap it stays with the process, and more with every batch.
-    """
-    if (trim := _trim()) is not None:
-        trim(0)
-
-
-@cache
-def _trim() -> Any:
-    try:
-        return ctypes.CDLL(None).malloc_trim  # glibc
-    except (AttributeError, OSError, TypeError):
-        return None

@@ -34,7 +34,7 @@ list, pass it by name: ({{'{first}': x}} for x in loader)."""
 
 
 @dataclass(frozen=True)
-class Source:
+class Batches:
     """Batches, one after the other.
 
     Attributes
@@ -71,7 +71,7 @@ def source_of(
     axis: int,
     batch_size: int | None,
     model: nn.Module,
-) -> Source:
+) -> Batches:
     """The batches of a call: its arguments, split, or those of an iterable argument.
 
     A single positional argument that can be iterated (``DataLoader``, list, generator),
@@ -81,18 +81,18 @@ def source_of(
     items = args[0] if len(args) == 1 and not kwargs else None
     if _is_data_set(items):
         loader = partial(_loader, items, batch_size or _ROWS_AT_ONCE)
-        return Source(partial(_streamed, loader, axis, None, model), passes_once=True)
+        return Batches(partial(_streamed, loader, axis, None, model), passes_once=True)
     if isinstance(items, list | tuple) and not hasattr(items, "_fields"):
         if not _is_argument(model, items, axis):
             make = partial(_streamed, lambda: items, axis, batch_size, model)
-            return Source(make)
+            return Batches(make)
     elif _is_iterable_of_batches(items):
         make = partial(_streamed, lambda: items, axis, batch_size, model)
-        return Source(make, passes_once=True)
+        return Batches(make, passes_once=True)
     batch = call_batch(model, args, kwargs, axis=axis)
     check_call(model, batch)
     several = batch_size is not None and batch_size < batch.rows
-    return Source(partial(batch.split, batch_size), several=several)
+    return Batches(partial(batch.split, batch_size), several=several)
 
 
 def check_call(model: nn.Module, batch: Batch) -> None:

@@ -6,19 +6,16 @@ import torch
 from torch import Tensor
 
 from caveat._progress import ProgressBar
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import InputTypeError, ShapeError
 from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Layout
-from caveat.sampling.outputs import nth, same_shape
+from caveat.sampling.outputs import check_nan, nth, same_shape
 from caveat.sampling.shelf import Shelf
 from caveat.sampling.trees import Structure, stackable, unflatten
 
 _OTHER = """Draw {number} of batch {batch} returned {n} things in another structure than
 the first, which had {first}. Draws of one model must be alike to be stacked."""
-
-_NAN = """Rows {rows} of the input have NaN values, and so has the output of draw
-{number}. Fill or drop them first, or let the model mask them."""
 
 
 @final
@@ -45,7 +42,7 @@ class Stacks:
     ) -> None:
         """Take the draws of a batch."""
         shapes: list[torch.Size | None] = [None] * session.structure.n_leaves
-        suspects, draw = batch.rows_with_nan, 0
+        suspicious, draw = bool(batch.rows_with_nan), 0
         for leaves in session.blocks(range(self._n_draws)):
             if self._structure is None:
                 first = nth(leaves, 0)
@@ -59,9 +56,8 @@ class Stacks:
                 if shelf is not None:
                     shapes[i] = same_shape(leaf[0], shapes[i], draw)
                     shelf.put(number, draw, leaf)
-            if suspects and any(map(_has_nan, leaves)):
-                rows = ", ".join(map(str, suspects[:10]))
-                raise ParameterError(_NAN.format(rows=rows, number=draw))
+            if suspicious:
+                check_nan(leaves, batch, draw)
             taken = next(len(v) for v in leaves if isinstance(v, Tensor))
             bar.advance(taken)
             draw += taken
@@ -97,8 +93,3 @@ class Stacks:
             else None
             for own, at in zip(stacked, known, strict=True)
         ]
-
-
-def _has_nan(leaf: Any) -> bool:
-    is_float = isinstance(leaf, Tensor) and leaf.is_floating_point()
-    return is_float and bool(torch.isnan(leaf).any())

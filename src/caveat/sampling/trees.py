@@ -95,7 +95,8 @@ def _build(leaves: Iterator[Any], structure: Structure) -> Any:
 
 
 def _flatten(value: Any, above: tuple[int, ...]) -> tuple[list[Any], Structure]:
-    raw, spec = pytree.tree_flatten(value)
+    # A size stays whole: torch would put it together again as a tuple.
+    raw, spec = pytree.tree_flatten(value, lambda v: type(v) is torch.Size)
     leaves: list[Any] = []
     objects: list[tuple[_Object, Structure] | None] = []
     for leaf in raw:
