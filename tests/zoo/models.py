@@ -4,8 +4,10 @@ from tests.zoo import (
     attention,
     control,
     feedforward,
+    graphs,
     handmade,
     libraries,
+    operations,
     recurrent,
     structure,
     writes,
@@ -20,6 +22,8 @@ ZOO: list[Specimen] = [
     *writes.SPECIMENS,
     *control.SPECIMENS,
     *structure.SPECIMENS,
+    *graphs.SPECIMENS,
+    *operations.SPECIMENS,
     *libraries.SPECIMENS,
 ]
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from caveat._torch import OpOverload, can_decompose, op_arguments, op_name
+from caveat.sampling.sparse import is_sparse, parts
 
 # Composite operations that are recorded whole. They neither draw, nor write, nor let
 # a value decide a shape; all others are taken apart until plain operations remain.
@@ -28,10 +29,15 @@ WHOLE = frozenset(
     """.split()
 )
 
-# Operations on noisy tensors that return plain numbers which no noise can change.
+# Operations on noisy tensors that return plain numbers, or nothing, which no noise can
+# change: the pattern of a sparse tensor on the tape is the same in every draw.
 _METADATA = frozenset(
     "dim size stride numel storage_offset is_contiguous is_complex is_floating_point "
-    "sym_size sym_stride sym_numel sym_storage_offset is_same_size".split()
+    "sym_size sym_stride sym_numel sym_storage_offset is_same_size _nnz "
+    "sparse_dim dense_dim _dimI _dimV is_coalesced _validate_sparse_coo_tensor_args "
+    "_validate_sparse_compressed_tensor_args _validate_sparse_csr_tensor_args "
+    "_validate_sparse_csc_tensor_args _validate_sparse_bsr_tensor_args "
+    "_validate_sparse_bsc_tensor_args".split()
 )
 
 
@@ -49,12 +55,15 @@ class OpInfo:
         Values decide the shape of its result.
     metadata : bool
         It returns plain numbers that no value decides.
+    known : bool
+        It is torch's own, so that its tags say whether it draws.
     """
 
     written: tuple[int | str, ...]
     take_apart: bool
     dynamic_shape: bool
     metadata: bool
+    known: bool
 
 
 @cache
@@ -70,14 +79,21 @@ def op_info(func: OpOverload) -> OpInfo:
         take_apart=name not in WHOLE and name not in _METADATA and can_decompose(func),
         dynamic_shape=torch.Tag.dynamic_output_shape in func.tags,
         metadata=name in _METADATA,
+        known=func.namespace in ("aten", "prim", "prims"),
     )
 
 
 def tensors_in(arguments: Any) -> Iterator[Tensor]:
-    """All tensors among arguments, which may hold lists of them."""
+    """All tensors among arguments, which may hold lists of them.
+
+    Of sparse tensors their parts, as these have the storages.
+    """
     for argument in arguments:
         if isinstance(argument, Tensor):
-            yield argument
+            if is_sparse(argument):
+                yield from parts(argument)
+            else:
+                yield argument
         elif isinstance(argument, list | tuple):
             yield from tensors_in(argument)
 

@@ -6,15 +6,20 @@ did, or the model uses autograd itself, there is nothing to replay: then every d
 runs the model, with the same noise and so the same numbers, only slower.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from caveat._torch import pytree
-from caveat.errors import CaveatError, InputTypeError, NoStochasticSiteError
+from caveat._torch import pytree, takes_apart
+from caveat.errors import (
+    CaveatError,
+    InputTypeError,
+    NoStochasticSiteError,
+    UnsupportedModelError,
+)
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import DrawOmega, Pass
@@ -22,11 +27,16 @@ from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
+from caveat.sampling.sparse import is_sparse
 from caveat.sampling.tape import Ref, Tape
 
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
 identical. caveat.audit(model, x) lists where it is drawn; look for a result that is
 not used, or a detour through numpy."""
+
+_NOT_DENSE = """The model returns a {kind}, whose draws cannot be stacked. Return
+a plain tensor: .to_dense() of a sparse one, .to_padded_tensor(0.0) of a nested one,
+.full_tensor() of a distributed one."""
 
 _NO_TENSOR = """The model must return a tensor or a structure with one. Got {kinds}."""
 
@@ -75,7 +85,10 @@ class Sampler:
                 omega = self.omega(plan, batch, draw)
                 record = record and plan.switches.replayable
                 found = run_pass(self.model, batch, omega, plan.switches, record=record)
-        return *found, plan
+        output, run = found
+        if plan.switches.gradients:
+            output = pytree.tree_map_only(Tensor, torch.detach, output)
+        return output, run, plan
 
     def _within(
         self,
@@ -125,6 +138,7 @@ class Session:
         self._first = 0
         output, run = self._run(0, record=True)
         leaves, self.structure = pytree.tree_flatten(output)
+        _require_dense(leaves)
         self._leaves = leaves
         self.tape: Tape | None = None
         self._replay = self._prepare_replay(run)
@@ -143,6 +157,14 @@ class Session:
     def first_leaves(self) -> list[Any]:
         """The leaves of the recorded pass."""
         return self._leaves
+
+    def once(self, question: str, find: Callable[[], bool]) -> bool:
+        """``find()``, asked once of all batches that are replayed in the same way."""
+        assert self._replay is not None
+        key = f"{question}\n{self._replay.source}"
+        if key not in self._plan.verdicts:
+            self._plan.verdicts[key] = find()
+        return self._plan.verdicts[key]
 
     def watching(self, tape: Tape) -> "Replay | None":
         """Draws of the tape of this pass with outputs of its own after the model's."""
@@ -232,6 +254,15 @@ class Replay:
             return False
         known = [i for i in self._noisy if self._clean[i] is not None]
         return all(_close(again[i], self._clean[i]) for i in known)
+
+
+def _require_dense(leaves: list[Any]) -> None:
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            continue
+        if is_sparse(leaf) or leaf.is_nested or takes_apart(type(leaf)):
+            kind = f"{type(leaf).__name__} of layout {leaf.layout}"
+            raise UnsupportedModelError(_NOT_DENSE.format(kind=kind))
 
 
 def _close(left: Tensor, right: Tensor) -> bool:

@@ -66,9 +66,11 @@ def find_flags(
     """
     try:
         return _found(name, everything, switches, look)
-    except AutogradInside:
-        switches = replace(switches, above_autograd=True)
-        return _found(name, everything, switches, look)
+    except AutogradInside as inside:
+        if switches.gradients:
+            raise
+        switches = replace(switches, above_autograd=True, gradients=inside.off)
+        return find_flags(name, everything, switches, look)
 
 
 def _found(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from caveat._torch import pytree
 from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.sampling.sparse import is_sparse, parts, same_rows, take_rows
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Batch:
                 f"{tuple(tensors[0].shape)}; for a single case pass x[None]."
             )
         _check_values(tensors)
-        return Batch(tuple(leaves), structure, first.shape[axis], axis).nonempty()
+        return Batch(tuple(leaves), structure, first.size(axis), axis).nonempty()
 
     def nonempty(self) -> "Batch":
         """Itself, if there is a row."""
@@ -67,7 +68,7 @@ class Batch:
         return tuple(
             isinstance(v, Tensor)
             and v.dim() > self.axis
-            and v.shape[self.axis] == self.rows
+            and v.size(self.axis) == self.rows
             for v in self.leaves
         )
 
@@ -82,13 +83,13 @@ class Batch:
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(self.rows)
             leaves = [
-                v.narrow(self.axis, start, stop - start) if own else v
+                _rows_between(v, self.axis, start, stop) if own else v
                 for v, own in zip(self.leaves, self.batched, strict=True)
             ]
             first = self.first_row + start
             return Batch(tuple(leaves), self.structure, stop - start, self.axis, first)
         leaves = [
-            v.index_select(self.axis, torch.tensor(rows, device=v.device)) if own else v
+            take_rows(v, self.axis, rows) if own else v
             for v, own in zip(self.leaves, self.batched, strict=True)
         ]
         return Batch(tuple(leaves), self.structure, len(rows), self.axis)
@@ -105,9 +106,7 @@ class Batch:
         """Two rows that differ if any do; (0, 0) if the batch has but one."""
         for row in range(1, min(self.rows, 64)):
             for leaf, own in zip(self.leaves, self.batched, strict=True):
-                if own and not torch.equal(
-                    leaf.select(self.axis, 0), leaf.select(self.axis, row)
-                ):
+                if own and not same_rows(leaf, self.axis, 0, row):
                     return 0, row
         return 0, 0
 
@@ -121,10 +120,12 @@ class Batch:
         return (str(self.structure), kinds, self.axis)
 
     def _kind_of(self, tensor: Tensor, batched: bool) -> tuple[Any, ...]:
+        if tensor.is_nested:  # its sizes are made up anew for every tensor
+            return tensor.dim(), tensor.dtype, tensor.layout
         sizes = list(tensor.shape)
         if batched:
             sizes[self.axis] = -1
-        return (*sizes, tensor.dtype)
+        return (*sizes, tensor.dtype, tensor.layout)
 
 
 def batches_of(
@@ -178,8 +179,15 @@ def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor
     return tensor.to(like) if tensor.is_floating_point() else tensor.to(like.device)
 
 
+def _rows_between(tensor: Tensor, axis: int, start: int, stop: int) -> Tensor:
+    if is_sparse(tensor):
+        return take_rows(tensor, axis, range(start, stop))
+    return tensor.narrow(axis, start, stop - start)
+
+
 def _check_values(tensors: Sequence[Tensor]) -> None:
-    for tensor in tensors:
+    dense = (t.values() if t.is_nested else parts(t)[0] for t in tensors)
+    for tensor in dense:
         if tensor.is_floating_point() and bool(torch.isnan(tensor).any()):
             count = int(torch.isnan(tensor).sum())
             raise ParameterError(
@@ -195,7 +203,8 @@ def check_model(model: Any) -> nn.Module:
             f"model must be a torch.nn.Module. Got {type(model).__name__}; "
             f"wrap a function in a module whose forward calls it."
         )
-    if next(model.parameters(), None) is None and next(model.buffers(), None) is None:
+    tensors = (*model.parameters(), *model.buffers())
+    if not tensors and not model.state_dict():  # quantised modules have only the latter
         raise ParameterError(
             f"{type(model).__name__} has no parameters, so training cannot have given "
             f"it a distribution. Pass the trained network itself."

@@ -31,10 +31,13 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from caveat._torch import (
     DispatchMode,
+    HigherOrderOperator,
     OpOverload,
     storage_address,
+    takes_apart,
     without_function_modes,
 )
+from caveat.errors import UnsupportedModelError
 from caveat.sampling.dispatch import (
     OpInfo,
     is_tensors,
@@ -44,10 +47,15 @@ from caveat.sampling.dispatch import (
     weak_storage,
     whole_storage,
 )
+from caveat.sampling.higher_order import run_higher_order, run_unknown
 from caveat.sampling.noise import NoiseSpec
+from caveat.sampling.sparse import draws_its_pattern, is_sparse, parts, rebuilt
 from caveat.sampling.tape import Op, Ref, Tape
 
 _aten = torch.ops.aten
+
+_SPARSE_WRITE = """The model changes a sparse tensor in place ({func}) that it did not
+make in this pass. Write it without the underscore: a = a * 2 in place of a.mul_(2)."""
 
 
 class Recorder(DispatchMode):
@@ -103,7 +111,9 @@ class Recorder(DispatchMode):
         info = op_info(func)
         if info.written:
             return self._run_write(func, info, args, kwargs)
-        result = func(*args, **kwargs)
+        result = (
+            func(*args, **kwargs) if info.known else run_unknown(func, args, kwargs)
+        )
         inputs = {storage_address(t) for t in tensors_in((*args, *kwargs.values()))}
         self._note_fresh(result, inputs)
         if self._noisy and not inputs.isdisjoint(self._noisy):
@@ -118,15 +128,22 @@ class Recorder(DispatchMode):
         self.tape.drop_dead()
         return self.tape
 
+    @property
+    def has_noise(self) -> bool:
+        """Whether any value that is still there depends on noise."""
+        return bool(self._noisy)
+
     def is_noisy(self, tensor: Any) -> bool:
         """Whether the value of ``tensor`` depends on noise."""
-        return isinstance(tensor, Tensor) and storage_address(tensor) in self._noisy
+        return isinstance(tensor, Tensor) and _address(tensor) in self._noisy
 
     # ------------------------------------------------------------ dispatch
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        if any(map(takes_apart, types)):
+            return NotImplemented  # what the subclass makes of it comes back to us
         # Scripted code arrives with the guard still in force; it is not meant for us.
         self._active = False
         try:
@@ -149,7 +166,9 @@ class Recorder(DispatchMode):
             self._active = False
             super().__exit__(*exception)  # type: ignore[no-untyped-call]
 
-    def _dispatch(self, func: OpOverload, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _dispatch(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        if isinstance(func, HigherOrderOperator):
+            return run_higher_order(self, func, args, kwargs)
         rule = self._rule_for(func)
         if rule is not None:
             return rule(func, *args, **kwargs)
@@ -166,7 +185,7 @@ class Recorder(DispatchMode):
         if self._escapes(func, args, result):
             return
         unpack = not isinstance(result, Tensor)
-        results = result if unpack else (result,)
+        results = _results(result)
         if not any(self._depends(t, inputs) for t in results):
             return
         # Arguments first: an operation may return its argument, which then gets a new
@@ -181,7 +200,7 @@ class Recorder(DispatchMode):
 
     def _depends(self, tensor: Tensor | None, inputs: set[int]) -> bool:
         """False for a view of a clean input: ``clean.expand_as(noisy)`` is clean."""
-        if tensor is None or not tensor.numel():
+        if tensor is None or not tensor.numel() or is_sparse(tensor):
             return tensor is not None
         storage = storage_address(tensor)
         return storage in self._noisy or storage not in inputs
@@ -192,6 +211,10 @@ class Recorder(DispatchMode):
             self.escape = self.escape or f"{func} handed a drawn value to Python"
         elif info.dynamic_shape and self._decides_shape(func, args):
             self.escape = self.escape or f"a drawn value decides the shape of {func}"
+        elif any(isinstance(t, Tensor) and t.is_nested for t in _results(result)):
+            self.escape = self.escape or f"{func} made a nested tensor of drawn values"
+        elif draws_its_pattern(func, args, self.is_noisy):
+            self.escape = self.escape or f"drawn values decide the pattern of {func}"
         return self.escape is not None or not is_tensors(result)
 
     def _decides_shape(self, func: OpOverload, args: Any) -> bool:
@@ -203,11 +226,12 @@ class Recorder(DispatchMode):
         return any(self.is_noisy(mask) for mask in masks)
 
     def _number_result(self, tensor: Tensor) -> int:
-        storage = storage_address(tensor)
+        storage = _address(tensor)
         if storage not in self._noisy:
             group = self._new_group()
             number = self.tape.new_value(tensor, group)
-            self._noisy[storage] = _NoisyStorage(weak_storage(tensor), number, group)
+            weak = weak_storage(parts(tensor)[0])
+            self._noisy[storage] = _NoisyStorage(weak, number, group)
         else:
             number = self.tape.new_value(tensor, self._noisy[storage].group)
         self._numbers[tensor] = number
@@ -225,7 +249,7 @@ class Recorder(DispatchMode):
 
     def _ref(self, argument: Any) -> Any:
         if isinstance(argument, Tensor):
-            noisy = self._noisy.get(storage_address(argument))
+            noisy = self._noisy.get(_address(argument))
             return Ref(
                 self._constant(argument)
                 if noisy is None
@@ -239,6 +263,9 @@ class Recorder(DispatchMode):
         number: int | None = self._numbers.get(tensor)
         if number is None:  # a view made out of sight, or from before the first write
             number = self.tape.new_value(tensor, noisy.group)
+            if is_sparse(tensor):
+                self.escape = "noise was written into the values of a sparse tensor"
+                return number
             where = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
             args = (Ref(noisy.base), *where)
             self.tape.ops.append(Op(_aten.as_strided.default, args, {}, (number,)))
@@ -250,7 +277,9 @@ class Recorder(DispatchMode):
         if number is None:
             number = self.tape.add_constant(tensor, group=-1)
             self._constants[id(tensor)] = number  # the tape keeps it, so the id stays
-            self._constants_on.setdefault(storage_address(tensor), []).append(number)
+            for part in parts(tensor):
+                on = self._constants_on.setdefault(storage_address(part), [])
+                on.append(number)
         return number
 
     # ------------------------------------------------------------ writing
@@ -259,6 +288,8 @@ class Recorder(DispatchMode):
         returned = {}
         for name in info.written:
             target = args[name] if isinstance(name, int) else kwargs.get(name)
+            if isinstance(target, Tensor) and is_sparse(target):
+                return self._write_to_sparse(func, target, args, kwargs)
             if isinstance(target, Tensor) and self._is_outside(target):
                 private = self._privatise(target)
                 returned[id(private)] = target
@@ -272,12 +303,28 @@ class Recorder(DispatchMode):
         ]
         if self._record:
             self._prepare_write(list(tensors_in(targets)), (*args, *kwargs.values()))
-        result = func(*args, **kwargs)
+        result = (
+            func(*args, **kwargs) if info.known else run_unknown(func, args, kwargs)
+        )
         if self._record:
             self._write_down_write(
                 func, args, kwargs, result, list(tensors_in(targets))
             )
         return returned.get(id(result), result)
+
+    def _write_to_sparse(
+        self, func: OpOverload, target: Tensor, args: Any, kwargs: Any
+    ) -> Any:
+        """Such a write may put new values and indices in the place of the old."""
+        if any(storage_address(part) not in self._fresh for part in parts(target)):
+            raise UnsupportedModelError(_SPARSE_WRITE.format(func=func))
+        if any(map(self.is_noisy, tensors_in((*args, *kwargs.values())))):
+            self.escape = f"{func} changed a sparse tensor that depends on noise"
+        elif any(storage_address(part) in self._constants_on for part in parts(target)):
+            self.escape = f"{func} changed a sparse tensor after noise had met it"
+        result = func(*args, **kwargs)
+        self._note_fresh(result, set())
+        return result
 
     def _prepare_write(self, targets: list[Tensor], arguments: Any) -> None:
         noisy = any(map(self.is_noisy, tensors_in(arguments)))
@@ -295,8 +342,10 @@ class Recorder(DispatchMode):
         """Constants on a storage about to be written move to its pristine copy."""
         for number in self._constants_on.pop(storage, ()):
             old = self.tape.constants[number]
-            self._constants.pop(id(old))
-            self.tape.constants[number] = same_place(old, pristine)
+            self._constants.pop(id(old), None)  # parts of a sparse one move in turn
+            self.tape.constants[number] = rebuilt(
+                old, lambda part: _moved(part, storage, pristine)
+            )
 
     def _start_from(self, pristine: Tensor, target: Tensor) -> None:
         """Make the storage of ``target`` noisy; each draw starts with a copy of it."""
@@ -325,7 +374,7 @@ class Recorder(DispatchMode):
         refs, keyword_refs = self._refs(args), self._keyword_refs(kwargs)
         written = tuple(self._ref(t).number for t in targets)
         unpack = not isinstance(result, Tensor)
-        results = result if unpack else (result,)
+        results = _results(result)
         ids = set(map(id, targets))
         numbers = tuple(
             None if t is None or id(t) in ids else self._number_result(t)
@@ -369,11 +418,32 @@ class Recorder(DispatchMode):
 
     def _replace_outside(self, argument: Any) -> Any:
         if isinstance(argument, Tensor):
-            held = self._private.get(storage_address(argument))
-            return argument if held is None else same_place(argument, held.copy)
+            if not any(storage_address(p) in self._private for p in parts(argument)):
+                return argument
+            return rebuilt(argument, self._replace_part)
         if isinstance(argument, list | tuple):
             return type(argument)(map(self._replace_outside, argument))
         return argument
+
+    def _replace_part(self, part: Tensor) -> Tensor:
+        held = self._private.get(storage_address(part))
+        return part if held is None else same_place(part, held.copy)
+
+
+def _results(result: Any) -> tuple[Any, ...]:
+    """What an operation returned: several, one, or nothing."""
+    if isinstance(result, list | tuple):
+        return tuple(result)
+    return () if result is None else (result,)
+
+
+def _address(tensor: Tensor) -> int:
+    """Where the storage of a tensor is; of a sparse one, that of its values."""
+    return storage_address(parts(tensor)[0])
+
+
+def _moved(part: Tensor, storage: int, copy: Tensor) -> Tensor:
+    return same_place(part, copy) if storage_address(part) == storage else part
 
 
 @dataclass(frozen=True, slots=True)
