@@ -53,6 +53,7 @@ __all__ = [
     "compiler_is_loaded",
     "compiler_kept_out",
     "load_compiler",
+    "make_dual",
     "op_arguments",
     "op_name",
     "op_overload",
@@ -116,6 +117,10 @@ without_function_modes = torch._C.DisableTorchFunction
 # What torch.no_grad, enable_grad and set_grad_enabled call: a function mode sees it,
 # and so do we see autograd inside a forward. Replacement: none.
 set_grad_enabled = torch._C._set_grad_enabled
+
+# What torch.autograd.forward_ad.make_dual calls: a function mode sees it. Replacement:
+# none.
+make_dual = torch._make_dual
 
 
 # ------------------------------------------------------------ checkpoints

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from caveat._torch import set_grad_enabled
+from caveat._torch import make_dual, set_grad_enabled
 from caveat.sampling.higher_order import in_python
 from caveat.sampling.passes import Pass
 from caveat.sampling.rules.attention import attention
@@ -102,6 +102,8 @@ class Guard(TorchFunctionMode):
             self._notice_autograd(args)
         elif func in (torch.autograd.grad, Tensor.backward):
             self._notice_differentiation(args, kwargs)
+        elif func is make_dual and not self._above_autograd:
+            raise AutogradInside
         elif func in (F.batch_norm, F.instance_norm):
             args, kwargs = _running_statistics(func, args, kwargs)
         elif (seen := in_python(func)) is not None:
