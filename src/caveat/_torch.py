@@ -223,9 +223,13 @@ def can_decompose(func: OpOverload) -> bool:
 def storage_address(tensor: Tensor) -> int:
     """Where the storage of a tensor is, also if it has no memory (meta tensors).
 
-    Replacement: ``untyped_storage().data_ptr()``, which is 0 for all empty tensors.
+    Of a sparse tensor, which has none, that of its values. Replacement:
+    ``untyped_storage().data_ptr()``, which is 0 for all empty tensors.
     """
-    return tensor.untyped_storage()._cdata
+    try:
+        return tensor.untyped_storage()._cdata
+    except NotImplementedError:
+        return sparse_parts(tensor)[0].untyped_storage()._cdata
 
 
 @cache

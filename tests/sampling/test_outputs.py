@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from caveat._torch import pytree
 from caveat.errors import InputTypeError, ShapeError
-from caveat.sampling.outputs import Picker, find_output
+from caveat.sampling.outputs import Picker, find_output, same_shape
+from caveat.sampling.trees import flatten
 
 Y, Z = torch.zeros(2, 3), torch.ones(2, 3)
 
 
 def picked(returned, output=None):
-    return Picker("regress", output).pick(*pytree.tree_flatten(returned))
+    return Picker("regress", output).pick(*flatten(returned))
 
 
 @pytest.mark.parametrize("wrap", [lambda y: y, lambda y: (y,), lambda y: [[y]]])
@@ -47,6 +47,12 @@ def test_choices_that_cannot_be():
 
 
 def test_position_of_a_leaf():
-    leaves, structure = pytree.tree_flatten((Y, Z))
+    leaves, structure = flatten((Y, Z))
     assert Picker("m", lambda out: out[1]).position(leaves, structure) == 1
     assert Picker("m", lambda out: out[1] * 2).position(leaves, structure) is None
+
+
+def test_draws_must_have_one_shape():
+    assert same_shape(Y, None, 0) == Y.shape
+    with pytest.raises(ShapeError, match=r"Draw 3 has the shape \(1, 3\)"):
+        same_shape(Y[:1], Y.shape, 3)

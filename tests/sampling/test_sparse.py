@@ -6,7 +6,7 @@ from torch import nn
 
 import caveat
 from caveat import MCDropout
-from caveat.errors import ParameterError, UnsupportedModelError
+from caveat.errors import UnsupportedModelError
 from caveat.sampling.sparse import LAYOUTS, parts, rebuilt, same_rows, take_rows
 from tests.zoo.graphs import Convolutional, N, SparseRows, WritesValues, adjacency
 from tests.zoo.specimen import normal
@@ -82,14 +82,6 @@ def test_a_sparse_output_is_refused():
 
     with pytest.raises(UnsupportedModelError, match="to_dense"):
         MCDropout(Sparse()).draws(normal(N, 5), adjacency(), n_draws=2)
-
-
-def test_not_a_number_among_sparse_values():
-    graph = rebuilt(
-        adjacency(), lambda p: p * torch.nan if p.is_floating_point() else p
-    )
-    with pytest.raises(ParameterError, match="NaN"):
-        MCDropout(Convolutional()).draws(normal(N, 5), graph, n_draws=2)
 
 
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])

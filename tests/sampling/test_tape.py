@@ -13,9 +13,13 @@ class Numbers:
     """Noise that is the number of the draw."""
 
     numel = 2
+    reads = ()
 
-    def sample(self, seed, draws):
+    def fixed(self, seed, draws):
         return torch.tensor([[float(d)] * 2 for d in draws])
+
+    def finished(self, drawn, constants):
+        return drawn
 
 
 def written() -> Tape:
@@ -66,8 +70,9 @@ def test_refs_in_lists():
 
 def test_the_program_of_a_tape():
     """Every draw starts from the constant, whatever the one before has written."""
-    program = Program(written())
-    found = [output[0].tolist() for output in program.outputs(0, range(3, 6))]
+    program = Program(written(), frozenset())
+    draws = program.bound({}).outputs(0, range(3, 6))
+    found = [output[0].tolist() for output in draws]
     assert found == [[4.0, 5.0], [5.0, 6.0], [6.0, 7.0]]
     assert X.tolist() == [1.0, 2.0]
     assert "add_" in program.source

@@ -36,11 +36,15 @@ def spread(
     if count <= 1:
         yield from map(alone, jobs)
         return
+    others = multiprocessing.active_children()
     with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
         try:
             yield from pool.map(alone, jobs)
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: nobody waits for what runs now
             pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                if process not in others:
+                    process.terminate()
             raise
 
 

@@ -17,8 +17,9 @@ from torch import nn
 
 from caveat._random import Seed, as_seed
 from caveat._torch import CALL, plain_call
+from caveat.sampling.arguments import call_batch
 from caveat.sampling.engine import Sampler
-from caveat.sampling.inputs import Batch, check_model
+from caveat.sampling.inputs import check_model
 
 _lock = threading.Lock()
 _mine = threading.local()
@@ -48,7 +49,7 @@ def stochastic(
     numbers = count()
 
     def draw(*args: Any, **kwargs: Any) -> Any:
-        batch = Batch.of(args, kwargs, axis=0, model=model)
+        batch = call_batch(model, args, kwargs, axis=0)
         above = torch.is_grad_enabled()
         return sampler.one_pass(batch, next(numbers), above_autograd=above)
 

@@ -107,13 +107,18 @@ def is_tensors(result: Any) -> bool:
 
 def weak_storage(tensor: Tensor) -> StorageWeakRef:
     """Keeps the address of a storage from being used again, but not its memory."""
-    return StorageWeakRef(tensor.untyped_storage())
+    return StorageWeakRef(parts(tensor)[0].untyped_storage())
 
 
 def whole_storage(tensor: Tensor) -> Tensor:
     """The whole storage of ``tensor``, in one dimension."""
     base = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     return base.set_(tensor.untyped_storage())
+
+
+def storage_copy(tensor: Tensor) -> Tensor:
+    """A copy of the whole storage of ``tensor``, in one dimension."""
+    return whole_storage(tensor).clone()
 
 
 def same_place(tensor: Tensor, base: Tensor) -> Tensor:

@@ -8,27 +8,34 @@ runs the model, with the same noise and so the same numbers, only slower.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from caveat._torch import pytree, takes_apart
+from caveat._torch import storage_address, takes_apart
 from caveat.errors import (
-    CaveatError,
     InputTypeError,
     NoStochasticSiteError,
     UnsupportedModelError,
 )
+from caveat.sampling.checks import Departed
+from caveat.sampling.fingerprint import tensors_of
 from caveat.sampling.guard import AutogradInside
-from caveat.sampling.inputs import Batch
+from caveat.sampling.inputs import Batch, key_of
+from caveat.sampling.noise import Layout
 from caveat.sampling.passes import DrawOmega, Pass
 from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program
+from caveat.sampling.replay import Replay, programs
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.sparse import is_sparse
-from caveat.sampling.tape import Ref, Tape
+from caveat.sampling.store import MOST_WAYS, Known
+from caveat.sampling.tape import Tape
+from caveat.sampling.templates import Constants, Template, template_of
+from caveat.sampling.trees import flatten
 
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
 identical. caveat.audit(model, x) lists where it is drawn; look for a result that is
@@ -85,10 +92,7 @@ class Sampler:
                 omega = self.omega(plan, batch, draw)
                 record = record and plan.switches.replayable
                 found = run_pass(self.model, batch, omega, plan.switches, record=record)
-        output, run = found
-        if plan.switches.gradients:
-            output = pytree.tree_map_only(Tensor, torch.detach, output)
-        return output, run, plan
+        return *found, plan
 
     def _within(
         self,
@@ -123,25 +127,34 @@ class Sampler:
 class Session:
     """The draws of one batch.
 
+    The model may go different ways in different draws. Every way that was met is
+    replayed from then on; a draw that goes yet another one runs the model.
+
     Attributes
     ----------
-    structure : pytree.TreeSpec
+    structure : Structure
         How the leaves of an output make up what the model returns.
-    tape : Tape or None
-        The noisy part of the recorded pass; None if it cannot be replayed.
     """
+
+    structure: Any
 
     def __init__(self, sampler: Sampler, batch: Batch, plan: Plan) -> None:
         self._sampler = sampler
         self._batch = batch
         self._plan = plan
-        self._first = 0
-        output, run = self._run(0, record=True)
-        leaves, self.structure = pytree.tree_flatten(output)
-        _require_dense(leaves)
-        self._leaves = leaves
-        self.tape: Tape | None = None
-        self._replay = self._prepare_replay(run)
+        self._ways: list[Way] = []
+        self._lost = 0  # draws that went no way that is known
+        self._modelled: tuple[int, list[Any]] | None = None
+        self._tensors = tensors_of(sampler.model)
+        self._kind = plan.templates.kind(_kind_of(sampler, batch))
+        recalled = self._recalled()
+        if recalled is not None and recalled[0].is_safe_for(batch):
+            self._ways.append(recalled[1])
+            self.structure = recalled[0].template.structure
+        else:
+            self._run_model(0)
+            if recalled is not None:
+                self._judge(*recalled)
 
     @property
     def rows_mix(self) -> bool:
@@ -149,111 +162,175 @@ class Session:
         return self._plan.rows_mix
 
     @property
+    def output_layouts(self) -> tuple[Layout | None, ...]:
+        """Where the rows lie in each leaf of an output, as far as it is known."""
+        return self._plan.outputs
+
+    @property
     def seed(self) -> int:
         """Of all draws."""
         return self._sampler.seed
 
     @property
+    def tape(self) -> Tape | None:
+        """The noisy part of a pass; None if not all draws are replays of it."""
+        way = self.way
+        return None if way is None else way.tape()
+
+    @property
+    def way(self) -> "Way | None":
+        """The way that all draws go, if there is one that can be replayed."""
+        if len(self._ways) != 1 or not self._ways[0].template.certain:
+            return None
+        return self._ways[0]
+
+    @property
     def first_leaves(self) -> list[Any]:
-        """The leaves of the recorded pass."""
-        return self._leaves
+        """The leaves of the first draw."""
+        return next(self.outputs(range(1)))
 
     def once(self, question: str, find: Callable[[], bool]) -> bool:
         """``find()``, asked once of all batches that are replayed in the same way."""
-        assert self._replay is not None
-        key = f"{question}\n{self._replay.source}"
+        way = self.way
+        assert way is not None
+        key = f"{question}\n{way.replay.source}"
         if key not in self._plan.verdicts:
             self._plan.verdicts[key] = find()
         return self._plan.verdicts[key]
 
     def watching(self, tape: Tape) -> "Replay | None":
         """Draws of the tape of this pass with outputs of its own after the model's."""
-        more = [None] * (len(tape.outputs) - len(self._leaves))
-        replay = Replay(optimised(tape), [*self._leaves, *more])
-        return replay if self._trusts(replay) else None
+        replay = Replay(Program(optimised(tape), frozenset()), {}, tape.outputs)
+        return replay if self._agrees(replay) else None
 
     def outputs(self, draws: range) -> Iterator[list[Any]]:
         """The leaves of the model's output for each draw.
 
         A tensor is only good until the next draw is asked for.
         """
-        replay = self._replay
-        for draw in draws:
-            if draw == self._first:
-                yield self._leaves
-            elif replay is None:
-                yield pytree.tree_leaves(self._run(draw, record=False)[0])
-            else:
-                yield from replay.leaves(
-                    self._sampler.seed, draws[draw - draws.start :]
-                )
-                return
+        draw = draws.start
+        while draw < draws.stop:
+            if self._modelled is not None and draw == self._modelled[0]:
+                yield self._modelled[1]
+                draw += 1
+                continue
+            if self._ways:
+                for leaves in self._ways[0].replay.leaves(
+                    self.seed, range(draw, draws.stop)
+                ):
+                    if leaves is None:
+                        break
+                    yield leaves
+                    draw += 1
+            if draw < draws.stop:
+                yield self._another_way(draw)
+                draw += 1
 
-    def _run(self, draw: int, *, record: bool) -> tuple[Any, Pass]:
+    def blocks(self, draws: range) -> Iterator[list[Any]]:
+        """As ``outputs``, some draws at a time: tensors have an axis of draws."""
+        way = self.way
+        if way is not None and way.replay.together:
+            yield from way.replay.blocks(self.seed, draws)
+            return
+        for leaves in self.outputs(draws):
+            yield [v.unsqueeze(0) if isinstance(v, Tensor) else v for v in leaves]
+
+    def _recalled(self) -> "tuple[Known, Way] | None":
+        """A way of an earlier batch of this kind that this batch goes, too."""
+        if not self._kind.holds_for(self._tensors):
+            return None
+        for known in self._kind.known:
+            try:
+                constants = known.template.constants_for(self._batch)
+            except (Departed, RuntimeError, TypeError, ValueError, IndexError):
+                continue
+            return known, Way(known.template, constants)
+        return None
+
+    def _judge(self, known: Known, way: "Way") -> None:
+        """Trust a template that gives what the model gave; forget any other."""
+        assert self._modelled is not None
+        if way.replay.agrees(self.seed, *self._modelled):
+            known.proved = True
+        elif known in self._kind.known:
+            self._kind.known.remove(known)
+
+    def _another_way(self, draw: int) -> list[Any]:
+        """A draw that the first way is not good for."""
+        for number, way in enumerate(self._ways[1:], 1):
+            leaves = next(way.replay.leaves(self.seed, range(draw, draw + 1)))
+            if leaves is not None:
+                self._ways.insert(0, self._ways.pop(number))
+                return leaves
+        return self._run_model(draw)
+
+    def _run_model(self, draw: int) -> list[Any]:
+        """The leaves of a draw, by the model itself; its way is noted."""
+        record = self._lost < MOST_WAYS
         output, run, self._plan = self._sampler.planned_pass(
             self._plan, self._batch, draw, record=record
         )
-        return output, run
+        leaves, structure = flatten(output)
+        _require_dense(leaves)
+        self.structure = structure
+        plain = [v.detach() if isinstance(v, Tensor) else v for v in leaves]
+        self._modelled = draw, plain
+        self._lost += 1
+        if self._lost > 4 * MOST_WAYS:
+            self._ways.clear()  # hardly any draw goes a known way
+        if record and not run.recorder.escape and self._plan.switches.replayable:
+            self._note_way(run, leaves, structure)
+        return plain
 
-    def _prepare_replay(self, run: Pass) -> "Replay | None":
-        if run.recorder.escape or not self._plan.switches.replayable:
-            return None
-        tape = run.recorder.finish(self._leaves)
-        if not any(isinstance(out, Tensor) for out in self._leaves):
-            kinds = ", ".join(sorted({type(v).__name__ for v in self._leaves}))
+    def _note_way(self, run: Pass, leaves: list[Any], structure: Any) -> None:
+        if not any(isinstance(out, Tensor) for out in leaves):
+            kinds = ", ".join(sorted({type(v).__name__ for v in leaves}))
             raise InputTypeError(_NO_TENSOR.format(kinds=kinds or "nothing"))
-        if not any(isinstance(out, Ref) for out in tape.outputs):
-            raise NoStochasticSiteError(
-                _UNUSED.format(name=type(self._sampler.model).__name__)
-            )
-        for candidate in (optimised(tape), tape):
-            replay = Replay(candidate, self._leaves)
-            if self._trusts(replay):
-                self.tape = tape
-                return replay
-        return None
+        template, constants = template_of(run.recorder, leaves, structure, self._batch)
+        if template.certain and not template.is_noisy:
+            name = type(self._sampler.model).__name__
+            raise NoStochasticSiteError(_UNUSED.format(name=name))
+        way = Way(template, constants)
+        if not way.settle(self._agrees):
+            return
+        self._ways.insert(0, way)
+        self._kind.note(template, self._batch, self._tensors)
 
-    def _trusts(self, replay: "Replay") -> bool:
-        """Compare a program with the model once; its source stands for its logic."""
+    def _agrees(self, replay: "Replay") -> bool:
+        """Whether a replay gives what the model gave; asked once for its source."""
         verdicts = self._plan.verdicts
         if replay.source not in verdicts:
-            agrees = replay.agrees(self._sampler.seed, self._first)
-            verdicts[replay.source] = agrees
+            draw, leaves = self._modelled or (0, self.first_leaves)
+            verdicts[replay.source] = replay.agrees(self.seed, draw, leaves)
         return verdicts[replay.source]
 
 
-class Replay:
-    """The tape of a pass as a source of draws.
+class Way:
+    """A template with the constants of a batch."""
 
-    ``leaves`` are those of the recorded pass; None where it has none to compare with.
-    """
+    def __init__(self, template: Template, constants: Constants) -> None:
+        self.template = template
+        self._constants = constants
 
-    def __init__(self, tape: Tape, leaves: list[Any]) -> None:
-        self._program = Program(tape)
-        self._clean = leaves
-        self._noisy = [i for i, out in enumerate(tape.outputs) if isinstance(out, Ref)]
+    @cached_property
+    def replay(self) -> Replay:
+        """A source of draws; :meth:`settle` has found it."""
+        leaves = self.template.leaves(self._constants)
+        return Replay(self.template.memo["program"], self._constants, leaves)
 
-    def leaves(self, seed: int, draws: range) -> Iterator[list[Any]]:
-        for noisy in self._program.outputs(seed, draws):
-            leaves = list(self._clean)
-            for position, tensor in zip(self._noisy, noisy, strict=True):
-                leaves[position] = tensor
-            yield leaves
+    def tape(self) -> Tape:
+        """The noisy part, as a tape of its own."""
+        return self.template.tape(self._constants)
 
-    @property
-    def source(self) -> str:
-        return self._program.source
-
-    def agrees(self, seed: int, draw: int) -> bool:
-        """Whether replaying the recorded draw gives what the model gave."""
-        try:
-            again = next(self.leaves(seed, range(draw, draw + 1)))
-        except CaveatError:
-            raise
-        except (RuntimeError, TypeError, ValueError, IndexError):
-            return False
-        known = [i for i in self._noisy if self._clean[i] is not None]
-        return all(_close(again[i], self._clean[i]) for i in known)
+    def settle(self, agrees: Callable[[Replay], bool]) -> bool:
+        """Find the fastest program that gives what the model gave."""
+        leaves = self.template.leaves(self._constants)
+        for program in programs(self.tape(), self.template.handed):
+            replay = Replay(program, self._constants, leaves)
+            if agrees(replay):
+                self.template.memo["program"] = program
+                return True
+        return False
 
 
 def _require_dense(leaves: list[Any]) -> None:
@@ -265,14 +342,27 @@ def _require_dense(leaves: list[Any]) -> None:
             raise UnsupportedModelError(_NOT_DENSE.format(kind=kind))
 
 
-def _close(left: Tensor, right: Tensor) -> bool:
-    if left.shape != right.shape or left.dtype != right.dtype:
-        return False
-    if not left.is_floating_point():
-        return bool((left != right).float().mean() < 0.01) if left.numel() else True
-    tolerance = max(1e-4, 4 * torch.finfo(left.dtype).eps ** 0.5)
-    finite = right[torch.isfinite(right)]
-    scale = float(finite.abs().max()) if finite.numel() else 0.0
-    return torch.allclose(
-        left, right, rtol=tolerance, atol=tolerance * scale, equal_nan=True
+def _kind_of(sampler: Sampler, batch: Batch) -> Any:
+    """What batches must share for one to be computed as the other was."""
+    storages: dict[int, int] = {}
+    leaves = tuple(
+        _leaf_kind(leaf, storages.setdefault(storage_address(leaf), number))
+        if isinstance(leaf, Tensor)
+        else key_of(leaf)
+        for number, leaf in enumerate(batch.leaves)
     )
+    noise = (sampler.shared, sampler.stratified, sampler.shared or batch.first_row)
+    rows = (batch.rows, batch.axis, batch.batched)
+    return batch.structure.key, leaves, rows, noise, _ambient()
+
+
+def _leaf_kind(tensor: Tensor, alias: int) -> Any:
+    kind = (tensor.dtype, tensor.device, tensor.layout)
+    if is_sparse(tensor) or tensor.is_nested:
+        return kind, alias  # what is recorded with one is good for no other batch
+    return tensor.shape, tensor.stride(), kind, alias
+
+
+def _ambient() -> Any:
+    """Settings of torch that change what operations do."""
+    return torch.get_default_dtype(), torch.is_autocast_enabled("cpu")

@@ -8,7 +8,7 @@ import types
 from collections import OrderedDict, defaultdict
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from caveat._torch import TENSORS
 
@@ -27,6 +27,17 @@ def fingerprint(model: nn.Module) -> Fingerprint:
     found: list[Any] = []
     _look(model, found, seen)
     return tuple(found)
+
+
+def tensors_of(model: nn.Module) -> list[Tensor]:
+    """All parameters and buffers, also those that are not told apart by name."""
+    return [
+        tensor
+        for module in model.modules()
+        for kind in TENSORS
+        for tensor in module.__dict__[kind].values()
+        if tensor is not None
+    ]
 
 
 def _look(value: Any, found: list[Any], seen: dict[int, int]) -> None:

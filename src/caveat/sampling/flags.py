@@ -14,12 +14,12 @@ from typing import Any
 
 from torch import Tensor
 
-from caveat._torch import pytree
 from caveat.errors import CaveatError, UnsupportedModelError
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.host import watched_host_generators
 from caveat.sampling.passes import SiteCall
 from caveat.sampling.running import Switches
+from caveat.sampling.trees import flatten
 
 _HOST = """{name} draws from Python's or numpy's global generator in training mode,
 where it also returns something else: it cannot be sampled. Use torch.rand instead."""
@@ -150,6 +150,6 @@ def _levels(owners: frozenset[str]) -> Iterator[frozenset[str]]:
 
 
 def _shape_of(output: Any) -> Any:
-    leaves, structure = pytree.tree_flatten(output)
+    leaves, structure = flatten(output)
     shapes = [tuple(v.shape) if isinstance(v, Tensor) else type(v) for v in leaves]
-    return str(structure), shapes
+    return structure.key, shapes

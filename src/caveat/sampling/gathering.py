@@ -1,7 +1,7 @@
 """The draws of all batches on their way to a predictive: kept, or summed up."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -10,9 +10,17 @@ from torch import Tensor
 
 from caveat import _validation as check
 from caveat._progress import ProgressBar
-from caveat.predictive import CategoricalAccumulator, GaussianAccumulator
+from caveat.predictive import (
+    CategoricalAccumulator,
+    CategoricalPredictive,
+    GaussianAccumulator,
+    GaussianPredictive,
+)
 from caveat.sampling.engine import Session
-from caveat.sampling.outputs import Picker
+from caveat.sampling.inputs import Batch
+from caveat.sampling.outputs import Picker, same_shape
+from caveat.sampling.shelf import Shelf
+from caveat.sampling.sources import Source
 
 MAX_DRAWS = 10_000
 _FIRST_ROUND = 32  # draws before a tolerance is first looked at
@@ -45,17 +53,16 @@ class Rounds:
         if self.tolerance is not None:
             check.unit_interval("tolerance", self.tolerance)
 
-    @property
-    def first(self) -> range:
-        """The first round; the only one, without a tolerance."""
+    def first(self, least: int = 0) -> range:
+        """The first round, of at least so many; the only one, without a tolerance."""
         if self.tolerance is None:
             return range(self.n_draws)
-        return range(min(_FIRST_ROUND, self.max_draws))
+        return range(max(least, min(_FIRST_ROUND, self.max_draws)))
 
-    def after(self, done: int, errors: Iterable[float]) -> range:
-        """The round after ``done`` draws with these errors; empty if they will do."""
+    def after(self, done: int, error: float) -> range:
+        """The round after ``done`` draws with this error; empty if it will do."""
         tolerance, most = self.tolerance, self.max_draws
-        if tolerance is None or done >= most or all(e <= tolerance for e in errors):
+        if tolerance is None or done >= most or error <= tolerance:
             return range(done, done)
         return range(done, min(2 * done, most))
 
@@ -78,11 +85,17 @@ class Reading(ABC):
         self._session = session
         self._picker = picker
 
-    def draws(self, numbers: range) -> Iterator[Tensor]:
-        """The tensor of interest of each draw; good until the next is asked for."""
-        structure = self._session.structure
-        for leaves in self._session.outputs(numbers):
-            yield self._picker.pick(leaves, structure)
+    def blocks(self, numbers: range) -> Iterator[Tensor]:
+        """The tensor of interest, some draws at a time: (draws, batch, *event).
+
+        A block is good until the next is asked for.
+        """
+        structure, first, number = self._session.structure, None, numbers.start
+        for leaves in self._session.blocks(numbers):
+            tensor = self._picker.pick_block(leaves, structure)
+            first = same_shape(tensor[0], first, number)
+            number += len(tensor)
+            yield tensor
 
     @abstractmethod
     def moments(self) -> FoundMoments | None:
@@ -105,109 +118,130 @@ class Sampled(Reading):
         return None
 
 
-Readings = Iterable[tuple[Reading, ProgressBar]]
-
-
-def keep(readings: Readings, n_draws: int) -> tuple[Tensor, list[FoundMoments | None]]:
-    """All draws in one tensor, and what else was found, by batch."""
-    parts, found = [], []
-    for reading, bar in readings:
-        kept: Tensor | None = None
-        for number, tensor in enumerate(reading.draws(range(n_draws))):
-            if kept is None:
-                kept = tensor.new_empty((n_draws, *tensor.shape))
-            kept[number].copy_(tensor)
-            bar.advance()
-        assert kept is not None
-        parts.append(kept)
-        found.append(reading.moments())
-    return parts[0] if len(parts) == 1 else torch.cat(parts, 1), found
-
-
-def gather(
-    readings: Readings,
-    rounds: Rounds,
-    accumulator: Callable[[], Accumulator],
-    precision: Tensor | None = None,
-) -> list["Gathering"]:
-    """The draws of every batch summed up, as many of each."""
-    gatherings: list[Gathering] = []
-    for reading, bar in readings:
-        gathering = Gathering(reading, accumulator(), precision)
-        for taken in gathering.take(rounds.first):
-            bar.advance(taken)
-        if rounds.tolerance is None:
-            gathering.finish()
-        gatherings.append(gathering)
-    done = rounds.first.stop
-    while more := rounds.after(done, (g.relative_error() for g in gatherings)):
-        for gathering in gatherings:
-            for _ in gathering.take(more):
-                pass
-        done = more.stop
-    for gathering in gatherings:
-        gathering.finish()
-    return gatherings
-
-
-@final
-class Gathering:
-    """A batch under way: its draws go to an accumulator, and are then let go.
-
-    Parameters
-    ----------
-    reading : Reading
-        Where the draws come from.
-    accumulator : Accumulator
-        What takes them in.
-    precision : Tensor, optional
-        tau of a regression.
+class Part(NamedTuple):
+    """What is left of a batch when it is done.
 
     Attributes
     ----------
+    n_draws : int
+        Its draws.
+    result : Predictive or None
+        What they say; None if the draws themselves are kept on a shelf.
     found : FoundMoments or None
-        What is known beside the draws; after :meth:`finish`.
+        What is known beside them.
     """
 
-    def __init__(
-        self,
-        reading: Reading,
-        accumulator: Accumulator,
-        precision: Tensor | None = None,
-    ) -> None:
-        self.accumulator = accumulator
-        self.found: FoundMoments | None = None
-        self._reading: Reading | None = reading
-        self._precision = precision
+    n_draws: int
+    result: GaussianPredictive | CategoricalPredictive | None
+    found: FoundMoments | None
 
-    def take(self, numbers: range) -> Iterator[int]:
-        """Take in these draws, and say of each block how many it held."""
-        assert self._reading is not None
-        for block in _blocks(self._reading.draws(numbers)):
-            self.accumulator.add(block)
-            yield len(block)
 
-    def relative_error(self) -> float:
+@dataclass(frozen=True)
+class Gathering:
+    """Draws of batches on their way, one batch at a time: nothing else stays.
+
+    Attributes
+    ----------
+    read : callable
+        Begins with a batch.
+    rounds : Rounds
+        How many draws.
+    accumulator : callable
+        Makes what takes in the draws of a batch.
+    precision : Tensor or None
+        tau of a regression.
+    shelf : Shelf or None
+        Where draws are put that are to be kept.
+    bar : ProgressBar
+        Is told of each draw.
+    """
+
+    read: Callable[[Batch], Reading]
+    rounds: Rounds
+    accumulator: Callable[[], Accumulator]
+    bar: ProgressBar
+    precision: Tensor | None = None
+    shelf: Shelf | None = None
+
+    def gather(self, source: Source) -> list[Part]:
+        """All batches of a source.
+
+        They get the same number of draws, for the worst error of all to be below the
+        tolerance, so that it does not matter how rows are cut into batches. But a
+        stream passes only once: there each batch has as many as it needs itself. If
+        its draws are kept, they must be as many, so then its inputs are kept, too.
+        """
+        passing = source.passes_once and self.rounds.tolerance is not None
+        held: list[Batch] = []
+        parts: list[Part] = []
+        for batch in source:
+            least = 0 if self.shelf is None and passing else _most(parts)
+            parts.append(self.part(len(parts), batch, least))
+            if passing and self.shelf is not None:
+                held.append(batch)
+        if passing and self.shelf is None:
+            return parts
+        while any(part.n_draws < _most(parts) for part in parts):
+            for number, batch in enumerate(held or source):
+                if parts[number].n_draws < _most(parts):
+                    parts[number] = self.part(number, batch, _most(parts))
+        return parts
+
+    def part(self, number: int, batch: Batch, least: int = 0) -> Part:
+        """One batch, with at least so many draws."""
+        reading = self.read(batch)
+        counting = self.shelf is None or self.rounds.tolerance is not None
+        accumulator = self.accumulator() if counting else None
+        numbers = self.rounds.first(least)
+        while numbers:
+            done = numbers.stop
+            draws = self._told(self._shelved(number, numbers, reading))
+            if accumulator is None:
+                for _ in draws:
+                    pass
+                break
+            for block in _large(draws):
+                accumulator.add(block)
+            numbers = self.rounds.after(done, self._error(reading, accumulator))
+        summed = accumulator is not None and self.shelf is None
+        result = accumulator.result() if accumulator is not None and summed else None
+        return Part(done, result, reading.moments())
+
+    def _shelved(
+        self, batch: int, numbers: range, reading: Reading
+    ) -> Iterator[Tensor]:
+        first = numbers.start
+        for block in reading.blocks(numbers):
+            if self.shelf is not None:
+                self.shelf.put(batch, first, block)
+            first += len(block)
+            yield block
+
+    def _told(self, draws: Iterator[Tensor]) -> Iterator[Tensor]:
+        for block in draws:
+            yield block
+            self.bar.advance(len(block))
+
+    def _error(self, reading: Reading, accumulator: Accumulator) -> float:
         """The worst Monte Carlo error so far, relative to the predictive spread."""
         own = None
-        if self._reading is not None and self._precision is not None:
-            own = self._reading.relative_error(self._precision)
-        return self.accumulator.relative_error() if own is None else own
-
-    def finish(self) -> None:
-        """Let go of all that drawing needs."""
-        if self._reading is not None:
-            self.found = self._reading.moments()
-            self._reading = None
+        if self.precision is not None:
+            own = reading.relative_error(self.precision)
+        return accumulator.relative_error() if own is None else own
 
 
-def _blocks(draws: Iterator[Tensor]) -> Iterator[Tensor]:
-    """Several draws at a time: (draws, batch, *event)."""
-    block: list[Tensor] = []
-    for tensor in draws:
-        block.append(tensor.clone())
-        if len(block) * tensor.numel() >= _BLOCK or len(block) == 256:
-            yield torch.stack(block)
-            block = []
-    if block:
-        yield torch.stack(block)
+def _most(parts: Sequence[Part]) -> int:
+    return max((part.n_draws for part in parts), default=0)
+
+
+def _large(blocks: Iterator[Tensor]) -> Iterator[Tensor]:
+    """Blocks of draws joined to larger ones."""
+    held: list[Tensor] = []
+    for block in blocks:
+        held.append(block.clone())
+        draws = sum(map(len, held))
+        if draws * block[0].numel() >= _BLOCK or draws >= 256:
+            yield torch.cat(held)
+            held = []
+    if held:
+        yield torch.cat(held)

@@ -114,9 +114,8 @@ class Guard(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _notice_way_out(self, func: Any, args: Any) -> None:
-        recorder = self._pass.recorder
-        if args and recorder.is_noisy(args[0]):
-            recorder.escape = f"{func.__name__} took a drawn value out of torch"
+        if args:
+            self._pass.recorder.way_out(func.__name__, args[0])
 
     def _notice_autograd(self, args: Any) -> None:
         if args[0] and not self._above_autograd:

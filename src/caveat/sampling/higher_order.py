@@ -24,10 +24,7 @@ controlled. Draw them before it (torch.rand, torch.bernoulli) and pass it the te
 class _Recorder(AbstractContextManager[Any], Protocol):
     """What is needed of the recorder: entered, it sees what is run."""
 
-    escape: str | None
-
-    @property
-    def has_noise(self) -> bool: ...
+    def ran_unseen(self, name: str, result: Any) -> None: ...
 
 
 def run_higher_order(
@@ -38,9 +35,9 @@ def run_higher_order(
     if seen is not None:
         with recorder:
             return seen(*args, **kwargs)
-    if recorder.has_noise:
-        recorder.escape = f"what {func.name()} does with drawn values is not seen"
-    return run_unknown(func, args, kwargs)
+    result = run_unknown(func, args, kwargs)
+    recorder.ran_unseen(func.name(), result)
+    return result
 
 
 def run_unknown(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -1,26 +1,46 @@
-"""The inputs of a model as batches with a known row axis."""
+"""The inputs of a model as a batch with a known row axis."""
 
+import re
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from caveat._torch import pytree
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.sampling.sparse import is_sparse, parts, same_rows, take_rows
+from caveat.sampling.sparse import is_sparse, same_rows, take_rows
+from caveat.sampling.trees import Structure, flatten, unflatten
+
+_MOST_READINGS = 16
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Arguments of one call, flattened; tensors of ``rows`` on ``axis`` are batched."""
+    """Arguments of one call, flattened.
+
+    Attributes
+    ----------
+    leaves : tuple
+        Tensors and whatever else there is.
+    structure : Structure
+        How they make up the arguments.
+    rows : int
+        How many rows there are.
+    batched : tuple of bool
+        For each leaf, whether it has the rows, on ``axis``; others are for all rows.
+    axis : int
+    first_row : int
+        The number of the first row among those of all batches.
+    """
 
     leaves: tuple[Any, ...]
-    structure: pytree.TreeSpec
+    structure: Structure
     rows: int
+    batched: tuple[bool, ...] = field(repr=False)
     axis: int = 0
     first_row: int = 0
 
@@ -35,26 +55,32 @@ class Batch:
         """Gather the arguments of a call.
 
         Numpy arrays become tensors on the device of ``model``, real numbers in its
-        type. Tensors stay as they are.
+        type. Tensors stay as they are. The first tensor with more than one row says
+        how many there are.
         """
-        leaves, structure = pytree.tree_flatten((args, dict(kwargs)))
+        leaves, structure = flatten((args, dict(kwargs)))
         leaves = [
             _as_tensor(v, model) if isinstance(v, np.ndarray) else v for v in leaves
         ]
         tensors = [v for v in leaves if isinstance(v, Tensor)]
         if not tensors:
-            kinds = ", ".join(type(v).__name__ for v in leaves) or "nothing"
-            raise InputTypeError(
-                f"The input must hold at least one tensor or numpy array. Got {kinds}."
-            )
-        first = next((t for t in tensors if t.dim() > axis), None)
-        if first is None:
+            raise InputTypeError(_no_tensor(args, kwargs))
+        for tensor in tensors:
+            if tensor.is_meta:
+                raise InputTypeError(
+                    f"The input must have values. Got a tensor of shape "
+                    f"{tuple(tensor.shape)} on the device 'meta', which has none."
+                )
+        sizes = [t.size(axis) for t in tensors if t.dim() > axis]
+        if not sizes:
             raise ShapeError(
                 f"The input needs a batch axis (axis {axis}). Got a tensor of shape "
                 f"{tuple(tensors[0].shape)}; for a single case pass x[None]."
             )
-        _check_values(tensors)
-        return Batch(tuple(leaves), structure, first.size(axis), axis).nonempty()
+        # A single row may be a setting in a tensor of its own: others tell more.
+        rows = next((n for n in sizes if n != 1), 1)
+        batched = _with_rows(leaves, rows, axis)
+        return Batch(tuple(leaves), structure, rows, batched, axis).nonempty()
 
     def nonempty(self) -> "Batch":
         """Itself, if there is a row."""
@@ -62,37 +88,67 @@ class Batch:
             raise ShapeError("The batch is empty: there is no row to predict for.")
         return self
 
-    @cached_property
-    def batched(self) -> tuple[bool, ...]:
-        """For each leaf, whether it has the rows of the batch."""
-        return tuple(
-            isinstance(v, Tensor)
-            and v.dim() > self.axis
-            and v.size(self.axis) == self.rows
-            for v in self.leaves
-        )
-
     @property
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """``(args, kwargs)`` for the call."""
-        args, kwargs = pytree.tree_unflatten(list(self.leaves), self.structure)
+        """``(args, kwargs)`` for a call: containers and objects are new ones.
+
+        So a model that changes them leaves those of the user as they are.
+        """
+        args, kwargs = unflatten(self.leaves, self.structure)
         return args, kwargs
+
+    def readings(self) -> Iterator["Batch"]:
+        """The batch, and then what its arguments might mean instead.
+
+        Which tensors have rows follows from sizes. That may be wrong: the first may
+        be for all rows, or be as long as there are rows by accident.
+        """
+        yield self
+        seen = {self.batched}
+        for rows, batched in self._other_readings():
+            if rows and any(batched) and batched not in seen:
+                seen.add(batched)
+                yield replace(self, rows=rows, batched=batched)
+            if len(seen) == _MOST_READINGS:
+                return
+
+    def _other_readings(self) -> Iterator[tuple[int, tuple[bool, ...]]]:
+        sized = [isinstance(v, Tensor) and v.dim() > self.axis for v in self.leaves]
+        sizes = [
+            v.size(self.axis) if own else -1
+            for v, own in zip(self.leaves, sized, strict=True)
+        ]
+        several = sorted(
+            dict.fromkeys(n for n in sizes if n >= 0), key=lambda n: n == 1
+        )
+        for rows in several:
+            yield rows, tuple(n == rows for n in sizes)
+        for rows in several:  # all but one of those that are as long
+            for out in (i for i, n in enumerate(sizes) if n == rows):
+                yield rows, tuple(n == rows and i != out for i, n in enumerate(sizes))
+        for rows in several:  # one alone
+            for one in (i for i, n in enumerate(sizes) if n == rows):
+                yield rows, tuple(i == one for i in range(len(sizes)))
 
     def take(self, rows: Sequence[int] | slice) -> "Batch":
         """Some of the rows."""
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(self.rows)
-            leaves = [
+            leaves = tuple(
                 _rows_between(v, self.axis, start, stop) if own else v
                 for v, own in zip(self.leaves, self.batched, strict=True)
-            ]
+            )
             first = self.first_row + start
-            return Batch(tuple(leaves), self.structure, stop - start, self.axis, first)
-        leaves = [
+            return replace(self, leaves=leaves, rows=stop - start, first_row=first)
+        leaves = tuple(
             take_rows(v, self.axis, rows) if own else v
             for v, own in zip(self.leaves, self.batched, strict=True)
-        ]
-        return Batch(tuple(leaves), self.structure, len(rows), self.axis)
+        )
+        return replace(self, leaves=leaves, rows=len(rows), first_row=0)
+
+    def placed(self, first_row: int) -> "Batch":
+        """The same rows, from this number on."""
+        return replace(self, first_row=first_row)
 
     def split(self, batch_size: int | None) -> Iterator["Batch"]:
         """The batch in pieces of at most ``batch_size`` rows."""
@@ -111,13 +167,23 @@ class Batch:
         return 0, 0
 
     @property
+    def rows_with_nan(self) -> list[int]:
+        """The rows with a NaN in some input."""
+        found = torch.zeros(self.rows, dtype=torch.bool)
+        for leaf, own in zip(self.leaves, self.batched, strict=True):
+            if _is_dense(leaf, own) and leaf.is_floating_point():
+                nan = torch.isnan(leaf.detach()).movedim(self.axis, 0)
+                found |= nan.reshape(self.rows, -1).any(1).cpu()
+        return found.nonzero().flatten().tolist()
+
+    @property
     def signature(self) -> tuple[Any, ...]:
         """What batches must share to be treated alike: all but the number of rows."""
         kinds = tuple(
-            self._kind_of(v, own) if isinstance(v, Tensor) else repr(v)
+            self._kind_of(v, own) if isinstance(v, Tensor) else key_of(v)
             for v, own in zip(self.leaves, self.batched, strict=True)
         )
-        return (str(self.structure), kinds, self.axis)
+        return (self.structure.key, kinds, self.batched, self.axis)
 
     def _kind_of(self, tensor: Tensor, batched: bool) -> tuple[Any, ...]:
         if tensor.is_nested:  # its sizes are made up anew for every tensor
@@ -125,55 +191,63 @@ class Batch:
         sizes = list(tensor.shape)
         if batched:
             sizes[self.axis] = -1
-        return (*sizes, tensor.dtype, tensor.layout)
+        return (*sizes, tensor.dtype, tensor.device, tensor.layout)
 
 
-def batches_of(
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    *,
-    axis: int,
-    batch_size: int | None,
-    model: nn.Module,
-) -> Iterator[Batch]:
-    """The batches of a call: its arguments, split, or those of an iterable argument.
-
-    A single positional argument that is neither a tensor nor an array nor a mapping,
-    but can be iterated (``DataLoader``, list, generator), gives one batch an item.
-    """
-    if len(args) == 1 and not kwargs and _is_iterable_of_batches(args[0]):
-        rows = 0
-        for item in args[0]:
-            batch = _batch_of_item(item, axis, model)
-            for piece in batch.split(batch_size):
-                yield Batch(piece.leaves, piece.structure, piece.rows, axis, rows)
-                rows += piece.rows
-        if rows == 0:
-            raise ShapeError(
-                "The iterable of batches is empty: there is nothing to predict."
-            )
-        return
-    yield from Batch.of(args, kwargs, axis=axis, model=model).split(batch_size)
+def _is_dense(leaf: Any, own: bool) -> bool:
+    return own and leaf.layout == torch.strided and not leaf.is_nested
 
 
-def _is_iterable_of_batches(value: Any) -> bool:
-    if isinstance(value, Tensor | np.ndarray | Mapping | str | bytes):
-        return False
-    return hasattr(value, "__iter__")
+def _with_rows(leaves: Sequence[Any], rows: int, axis: int) -> tuple[bool, ...]:
+    return tuple(
+        isinstance(v, Tensor) and v.dim() > axis and v.size(axis) == rows
+        for v in leaves
+    )
 
 
-def _batch_of_item(item: Any, axis: int, model: nn.Module) -> Batch:
-    if isinstance(item, Mapping):
-        keywords = {str(name): value for name, value in item.items()}
-        return Batch.of((), keywords, axis=axis, model=model)
-    args = tuple(item) if isinstance(item, list | tuple) else (item,)
-    return Batch.of(args, {}, axis=axis, model=model)
+# ------------------------------------------------------------ other than tensors
+
+_BY_VALUE = (bool, int, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
+
+
+def key_of(value: Any) -> Any:
+    """Equal for values that a model cannot tell apart; else by identity."""
+    if type(value) in _BY_VALUE or isinstance(value, Enum):
+        return type(value), value
+    if type(value) in (float, complex):
+        return type(value), repr(value)  # NaN equals itself, -0.0 is not 0.0
+    return _Same(value)
+
+
+class _Same:
+    """Equal for the same object, as long as there is one."""
+
+    def __init__(self, value: Any) -> None:
+        self._number = id(value)
+        try:
+            self._get: Any = weakref.ref(value)
+        except TypeError:
+            self._get = lambda: value  # kept, so that its number is not used again
+
+    def __eq__(self, other: object) -> bool:
+        mine = self._get()
+        return isinstance(other, _Same) and mine is not None and mine is other._get()
+
+    def __hash__(self) -> int:
+        return hash(self._number)
+
+
+# ------------------------------------------------------------ what cannot be used
 
 
 def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor:
-    tensor = torch.as_tensor(array)
-    tensors = () if model is None else (*model.parameters(), *model.buffers())
-    like = next((t for t in tensors if t.is_floating_point()), None)
+    try:
+        tensor = torch.as_tensor(array)
+    except TypeError:
+        raise InputTypeError(
+            f"An input array must hold numbers. Got one of {array.dtype}."
+        ) from None
+    like = _float_of(model)
     if like is None:
         return tensor
     return tensor.to(like) if tensor.is_floating_point() else tensor.to(like.device)
@@ -185,15 +259,62 @@ def _rows_between(tensor: Tensor, axis: int, start: int, stop: int) -> Tensor:
     return tensor.narrow(axis, start, stop - start)
 
 
-def _check_values(tensors: Sequence[Tensor]) -> None:
-    dense = (t.values() if t.is_nested else parts(t)[0] for t in tensors)
-    for tensor in dense:
-        if tensor.is_floating_point() and bool(torch.isnan(tensor).any()):
-            count = int(torch.isnan(tensor).sum())
-            raise ParameterError(
-                f"The input of shape {tuple(tensor.shape)} has {count} NaN values. "
-                f"Fill or drop them first: every draw would be NaN."
+def _float_of(model: nn.Module | None) -> Tensor | None:
+    """A tensor of a model that shows its device and type of real numbers."""
+    tensors = () if model is None else (*model.parameters(), *model.buffers())
+    return next((t for t in tensors if t.is_floating_point()), None)
+
+
+def _no_tensor(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    given = (*args, *kwargs.values())
+    kinds = ", ".join(type(v).__name__ for v in given) or "nothing"
+    remedy = ""
+    if any(hasattr(v, "to_numpy") for v in given):
+        remedy = " Pass x.to_numpy()."
+    elif any(isinstance(v, int | float | list | tuple) for v in given):
+        remedy = " Pass numbers as torch.tensor(...), with rows first."
+    return (
+        f"The input must hold at least one tensor or numpy array. Got {kinds}.{remedy}"
+    )
+
+
+def misfit(batch: Batch, model: nn.Module, error: Exception) -> str | None:
+    """What is wrong with the tensors of a batch, if that is what a model fails of."""
+    like = _float_of(model)
+    if like is None or not _ABOUT_KINDS.search(str(error)):
+        return None
+    tensors = [v for v in batch.leaves if isinstance(v, Tensor) and v.dim()]
+    name, where = type(model).__name__, like.device
+    for tensor in tensors:
+        shape = tuple(tensor.shape)
+        if tensor.device != where:
+            return (
+                f"The weights of {name} are on {where}, the input of shape {shape} is "
+                f"on {tensor.device}. Pass x.to({str(where)!r})."
             )
+        if tensor.is_complex() and not like.is_complex():
+            return (
+                f"{name} works with real numbers, the input of shape {shape} is "
+                f"{tensor.dtype}. Pass its parts: torch.view_as_real(x)."
+            )
+    floats = [t for t in tensors if t.is_floating_point()]
+    suspects = floats or ([] if _embeds(model) else tensors)
+    for tensor in (t for t in suspects if t.dtype != like.dtype):
+        return (
+            f"The weights of {name} are {like.dtype}, the input of shape "
+            f"{tuple(tensor.shape)} is {tensor.dtype}. Pass x.to({like.dtype})."
+        )
+    return None
+
+
+# Words of torch's errors about types and devices.
+_ABOUT_KINDS = re.compile(
+    r"dtype|device|scalar type|data type|same type|not implemented for|[Cc]omplex|meta"
+)
+
+
+def _embeds(model: nn.Module) -> bool:
+    return any(isinstance(m, nn.Embedding | nn.EmbeddingBag) for m in model.modules())
 
 
 def check_model(model: Any) -> nn.Module:

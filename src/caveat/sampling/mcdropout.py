@@ -1,10 +1,8 @@
 """MCDropout: the front door. A model in, a predictive distribution out."""
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
-from itertools import islice
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
@@ -13,8 +11,7 @@ from torch import Tensor, nn
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
-from caveat._torch import pytree
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import CaveatError, InputTypeError, ParameterError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -22,21 +19,25 @@ from caveat.predictive import (
     GaussianPredictive,
     MomentPredictive,
 )
+from caveat.predictive.joining import by_rows, together
+from caveat.sampling.arguments import call_batch
 from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.gathering import (
     MAX_DRAWS,
     FoundMoments,
     Gathering,
+    Part,
     Reading,
     Rounds,
     Sampled,
-    gather,
-    keep,
 )
-from caveat.sampling.inputs import Batch, batches_of, check_model
+from caveat.sampling.inputs import Batch, check_model, misfit
 from caveat.sampling.outputs import Output, Picker
 from caveat.sampling.rewriting import without_writes
+from caveat.sampling.shelf import Shelf
+from caveat.sampling.sources import Source, source_of
+from caveat.sampling.stacks import Stacks
 from caveat.sampling.tape import Ref
 
 _NO_PRECISION = """regress needs precision=tau, the inverse variance of the noise in y
@@ -82,7 +83,7 @@ class FunctionDraw:
 
     def __call__(self, *inputs: Any, **kwinputs: Any) -> Any:
         model = self._sampler.model
-        batch = Batch.of(inputs, kwinputs, axis=self._axis, model=model)
+        batch = call_batch(model, inputs, kwinputs, axis=self._axis)
         above = torch.is_grad_enabled()
         return self._sampler.one_pass(batch, self.number, above_autograd=above)
 
@@ -197,15 +198,13 @@ class MCDropout:
             structure; what is not a tensor is as in the first draw.
         """
         n_draws = check.positive_int("n_draws", n_draws)
-        parts: list[list[Any]] = []
-        structure = None
         call = _Call(inputs, kwinputs, batch_size, progress)
-        for session, bar in self._sessions(call, n_draws):
-            parts.append(_stacked(session, n_draws, bar))
-            structure = session.structure
-        assert structure is not None
-        leaves = [_joined(leaf) for leaf in zip(*parts, strict=True)]
-        return pytree.tree_unflatten(leaves, structure)
+        source = self._source(call)
+        with self._bar(call, source, n_draws) as bar:
+            stacks = Stacks(n_draws, several=source.several)
+            for number, batch in enumerate(source):
+                stacks.add(number, batch, self._session(call, batch), bar)
+        return stacks.whole()
 
     @_explained
     def regress(
@@ -254,14 +253,19 @@ class MCDropout:
         tau, picker = check.precision(precision), Picker("regress", output)
         rounds = Rounds(n_draws, tolerance, max_draws)
         call = _Call(inputs, kwinputs, batch_size, progress)
-        read = partial(self._reading, picker, saves_draws=tolerance is not None)
-        readings = self._readings(call, rounds, read)
-        if keep_draws and tolerance is None:
-            draws, found = keep(readings, n_draws)
-            return _improved(GaussianPredictive.from_draws(draws, precision=tau), found)
-        accumulator = partial(GaussianAccumulator, tau, keep_draws)
-        gathered = gather(readings, rounds, accumulator, tau)
-        return _improved(_result(gathered), [part.found for part in gathered])
+        parts, draws = self._gathered(
+            call,
+            rounds,
+            partial(self._reading, picker, saves_draws=tolerance is not None),
+            partial(GaussianAccumulator, tau, False),
+            keep_draws=keep_draws,
+            precision=tau,
+        )
+        if draws is None:
+            drawn = together([part.result for part in parts])
+        else:
+            drawn = by_rows(draws, partial(_gaussian, tau, draws))
+        return _improved(drawn, [part.found for part in parts])
 
     def classify(
         self,
@@ -280,17 +284,22 @@ class MCDropout:
         The last axis holds the classes. The parameters are those of :meth:`regress`;
         here ``tolerance`` is a fraction of √(p(1-p)) of each class.
         """
-        rounds, picker = (
+        picker = Picker("classify", output)
+        parts, logits = self._gathered(
+            _Call(inputs, kwinputs, batch_size, progress),
             Rounds(n_draws, tolerance, max_draws),
-            Picker("classify", output),
+            lambda session: Sampled(session, picker),
+            partial(CategoricalAccumulator, self.seed, False),
+            keep_draws=keep_draws,
         )
-        call = _Call(inputs, kwinputs, batch_size, progress)
-        readings = self._readings(call, rounds, lambda s: Sampled(s, picker))
-        if keep_draws and tolerance is None:
-            logits, _ = keep(readings, n_draws)
-            return CategoricalPredictive.from_logits(logits, seed=self.seed)
-        accumulator = partial(CategoricalAccumulator, self.seed, keep_draws)
-        return _result(gather(readings, rounds, accumulator))
+        if logits is None:
+            return together([part.result for part in parts])
+        return by_rows(
+            logits,
+            lambda rows: CategoricalPredictive.from_logits(
+                logits[:, rows], seed=self.seed
+            ),
+        )
 
     def moments(
         self,
@@ -343,76 +352,104 @@ class MCDropout:
         call = _Call(inputs, kwinputs, batch_size, False)
         name = type(self.model).__name__
         parts = [
-            moments_of(session, picker, name, correlated=correlated)
-            for session, _ in self._sessions(call, 1)
+            moments_of(self._session(call, batch), picker, name, correlated=correlated)
+            for batch in self._source(call)
         ]
         found = parts[0] if len(parts) == 1 else MomentPredictive.concatenate(parts)
         return found if precision is None else found.with_precision(precision)
 
     # ------------------------------------------------------------ private
 
-    def _sessions(
-        self, call: _Call, n_draws: int
-    ) -> Iterator[tuple[Session, ProgressBar]]:
-        inputs, kwinputs, batch_size, progress = call
+    def _source(self, call: _Call) -> Source:
+        batch_size = call.batch_size
         if batch_size is not None:
             batch_size = check.positive_int("batch_size", batch_size)
-        batches = batches_of(
-            inputs, kwinputs, axis=self._axis, batch_size=batch_size, model=self.model
+        return source_of(
+            call.inputs,
+            call.kwinputs,
+            axis=self._axis,
+            batch_size=batch_size,
+            model=self.model,
         )
-        first = list(islice(batches, 1))
-        total = n_draws if batch_size is None and not _more(inputs, kwinputs) else None
-        with ProgressBar("draws", total, progress) as bar:
-            for batch in (*first, *batches):
-                self._check_call(batch)
-                session = self._sampler.session(batch)
-                if session.rows_mix and batch_size is not None:
-                    raise ParameterError(_mixed(type(self.model).__name__, batch_size))
-                yield session, bar
 
-    def _check_call(self, batch: Batch) -> None:
-        """A clear word if the model cannot be called with these arguments."""
-        args, kwargs = batch.arguments
+    def _bar(self, call: _Call, source: Source, n_draws: int) -> ProgressBar:
+        total = None if source.several or source.passes_once else n_draws
+        return ProgressBar("draws", total, call.progress)
+
+    def _session(self, call: _Call, batch: Batch) -> Session:
+        """Ready to draw for a batch."""
+        name = type(self.model).__name__
         try:
-            inspect.signature(self.model.forward).bind(*args, **kwargs)
-        except TypeError as error:
-            given = ", ".join(
-                [type(a).__name__ for a in args] + [f"{k}=" for k in kwargs]
-            )
-            raise InputTypeError(
-                f"{type(self.model).__name__}.forward cannot take ({given}): {error}. "
-                f"If the batches hold labels as well, pass only the inputs: "
-                f"(x for x, y in loader)."
-            ) from None
-        except ValueError:  # no signature to be had
-            return
+            session = self._sampler.session(batch)
+        except CaveatError:
+            raise
+        except Exception as error:
+            if (reason := misfit(batch, self.model, error)) is None:
+                raise
+            raise InputTypeError(f"{reason} ({error})") from error
+        if call.batch_size is not None:
+            if session.rows_mix:
+                raise ParameterError(_mixed(name, call.batch_size, batch.axis))
+            if any(found and not found.rows_first for found in session.output_layouts):
+                raise ParameterError(_folded(name, call.batch_size))
+        return session
 
-    def _readings(
-        self, call: _Call, rounds: Rounds, read: Callable[[Session], Reading]
-    ) -> Iterator[tuple[Reading, ProgressBar]]:
-        for session, bar in self._sessions(call, rounds.n_draws):
-            yield read(session), bar
+    def _gathered(
+        self,
+        call: _Call,
+        rounds: Rounds,
+        read: Callable[[Session], Reading],
+        accumulator: Callable[[], Any],
+        *,
+        keep_draws: bool,
+        precision: Tensor | None = None,
+    ) -> tuple[list[Part], Tensor | None]:
+        """What is left of each batch, and all draws if they are kept."""
+        source, shelf = self._source(call), None
+        if keep_draws:
+            known = rounds.n_draws if rounds.tolerance is None else None
+            shelf = Shelf(n_draws=known, several=source.several)
+        with self._bar(call, source, rounds.n_draws) as bar:
+            parts = Gathering(
+                lambda batch: read(self._session(call, batch)),
+                rounds,
+                accumulator,
+                bar,
+                precision,
+                shelf,
+            ).gather(source)
+        return parts, None if shelf is None else shelf.whole(parts[0].n_draws)
 
     def _reading(
         self, picker: Picker, session: Session, *, saves_draws: bool
     ) -> Reading:
         """The draws of a regression, with closed forms where there are some."""
-        ending = None if self._analytic is False else _ending(session, picker)
+        if self._analytic is False:
+            return Sampled(session, picker)
+        at_any_cost = bool(self._analytic) or saves_draws
+        # What is found once holds for all batches that are computed alike.
+        memo = {} if session.way is None else session.way.template.memo
+        known = ("closed", picker.output, at_any_cost)
+        if memo.get(known) is False:
+            return Sampled(session, picker)
+        ending = _ending(session, picker)
         closed = None
         if ending is not None:
             from caveat.sampling.closed_form.readings import closed_reading
 
-            at_any_cost = bool(self._analytic) or saves_draws
             closed = closed_reading(session, picker, ending, at_any_cost=at_any_cost)
+        memo[known] = closed is not None
         return Sampled(session, picker) if closed is None else closed
 
 
 def _ending(session: Session, picker: Picker) -> Ending | None:
     """The end of the tape of the output that is read, if it is the usual one."""
-    position = picker.position(session.first_leaves, session.structure)
-    if position is None or session.tape is None:
+    tape = session.tape
+    if tape is None:
         return None
-    tape = session.tape.copy()
+    position = picker.position(session.first_leaves, session.structure)
+    if position is None:
+        return None
     without_writes(tape)
     output = tape.outputs[position]
     return find_ending(tape, output.number) if isinstance(output, Ref) else None
@@ -430,55 +467,23 @@ def _improved(
     return improved(drawn, known)
 
 
-def _result(gathered: Sequence[Gathering]) -> Any:
-    """The predictive of all batches."""
-    parts: list[Any] = [gathering.accumulator.result() for gathering in gathered]
-    return type(parts[0]).concatenate(parts)
+def _gaussian(tau: Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
+    """The predictive of some rows of the draws."""
+    if tau.dim():
+        tau = check.precision_for(tau, draws[0])[rows]
+    return GaussianPredictive.from_draws(draws[:, rows], precision=tau)
 
 
-def _stacked(session: Session, n_draws: int, bar: ProgressBar) -> list[Any]:
-    """Each leaf of the output with the draws in front."""
-    kept: list[Any] = []
-    for number, leaves in enumerate(session.outputs(range(n_draws))):
-        if not kept:
-            _require_tensor(leaves)
-            kept = [
-                v.new_empty((n_draws, *v.shape)) if isinstance(v, Tensor) else v
-                for v in leaves
-            ]
-        for target, leaf in zip(kept, leaves, strict=True):
-            if isinstance(leaf, Tensor):
-                target[number].copy_(leaf)
-        bar.advance()
-    return kept
-
-
-def _require_tensor(leaves: list[Any]) -> None:
-    if not any(isinstance(v, Tensor) for v in leaves):
-        kinds = ", ".join(sorted({type(v).__name__ for v in leaves})) or "nothing"
-        raise InputTypeError(
-            f"The model must return a tensor or a structure with one. Got {kinds}."
-        )
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    if not isinstance(parts[0], Tensor) or len(parts) == 1:
-        return parts[0]
-    if parts[0].dim() < 2:
-        raise ShapeError(
-            "The model returns a tensor without rows, which several batches cannot "
-            "share. Pass one batch, or use regress/classify with output=."
-        )
-    return torch.cat(list(parts), 1)
-
-
-def _more(inputs: tuple[Any, ...], kwinputs: dict[str, Any]) -> bool:
-    return len(inputs) == 1 and not kwinputs and not isinstance(inputs[0], Tensor)
-
-
-def _mixed(name: str, batch_size: int) -> str:
+def _mixed(name: str, batch_size: int, axis: int) -> str:
     return (
         f"batch_size={batch_size} would change the predictions: the rows of {name} are "
-        f"not independent of each other on axis 0. Leave batch_size out, or if another "
-        f"axis is the batch, say MCDropout(model, batch_dim=...)."
+        f"not independent of each other on axis {axis}. Leave batch_size out, or if "
+        f"another axis is the batch, say MCDropout(model, batch_dim=...)."
+    )
+
+
+def _folded(name: str, batch_size: int) -> str:
+    return (
+        f"batch_size={batch_size} would change the order of the output: {name} puts "
+        f"several results of each row on one axis, rows last. Leave batch_size out."
     )

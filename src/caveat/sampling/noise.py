@@ -70,9 +70,22 @@ class NoiseSpec:
     row_axis: int = 0
     stratified: bool = False
 
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """No constant of a tape."""
+        return ()
+
     def sample(self, seed: int, draws: range) -> Tensor:
         """The noise of these draws, of shape (draws, *shape)."""
         return self.law.sample(self, stream_key(seed, self.name), draws)
+
+    def fixed(self, seed: int, draws: range) -> Tensor:
+        """All of it."""
+        return self.sample(seed, draws)
+
+    def finished(self, drawn: Tensor, constants: dict[int, Tensor]) -> Tensor:
+        """What was drawn, as it is."""
+        return drawn
 
     @property
     def numel(self) -> int:

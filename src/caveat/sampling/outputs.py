@@ -4,13 +4,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from caveat._torch import pytree
 from caveat.errors import InputTypeError, ShapeError
+from caveat.sampling.trees import Structure, unflatten
 
 _NO_OUTPUT = """The model returned {kind}, and it is not clear which tensor to read.
 Say which:  {method}(..., output=lambda out: out[{example}])"""
+
+_VARYING = """Draw {number} has the shape {shape}, those before have {first}: the size
+of the output hangs on the noise (boxes that are left, tokens until the end), and such
+draws make no tensor. Read something of one size by output=, or take the draws one by
+one: [mc.function(t)(x) for t in range(100)]."""
 
 Output = Callable[[Any], Tensor]
 
@@ -37,18 +43,30 @@ class Picker:
                 f"Got {self.output!r}."
             )
 
-    def pick(self, leaves: list[Any], structure: pytree.TreeSpec) -> Tensor:
+    def pick(self, leaves: list[Any], structure: Structure) -> Tensor:
         """The tensor of interest of one draw, given by its leaves."""
-        returned = pytree.tree_unflatten(leaves, structure)
+        returned = unflatten(leaves, structure)
         tensor = self._chosen(returned) if self.output else self._plain(returned)
-        if tensor.dim() == 0:
+        return self._with_rows(tensor, tensor.dim())
+
+    def pick_block(self, leaves: list[Any], structure: Structure) -> Tensor:
+        """The tensor of interest of some draws, given by leaves with draws in front."""
+        if self.output is None:  # which it is does not hang on its values
+            tensor = self._plain(unflatten(leaves, structure))
+            return self._with_rows(tensor, tensor.dim() - 1)
+        draws = next(len(v) for v in leaves if isinstance(v, Tensor))
+        picked = (self.pick(nth(leaves, t), structure) for t in range(draws))
+        return torch.stack(list(picked))
+
+    def _with_rows(self, tensor: Tensor, n_axes: int) -> Tensor:
+        if n_axes == 0:
             raise ShapeError(
                 f"{self.method} needs an output of shape (batch, ...). Got a single "
                 f"number; pick a tensor with rows by output=."
             )
         return tensor
 
-    def position(self, leaves: list[Any], structure: pytree.TreeSpec) -> int | None:
+    def position(self, leaves: list[Any], structure: Structure) -> int | None:
         """Which leaf is of interest; None if it is made of leaves by ``output``."""
         picked = self.pick(leaves, structure)
         return next((i for i, leaf in enumerate(leaves) if leaf is picked), None)
@@ -70,6 +88,22 @@ class Picker:
                 _NO_OUTPUT.format(kind=kind, method=self.method, example=example)
             )
         return tensor
+
+
+def same_shape(tensor: Tensor, first: torch.Size | None, number: int) -> torch.Size:
+    """The shape of a draw, which all draws must have."""
+    if first is not None and tensor.shape != first:
+        raise ShapeError(
+            _VARYING.format(
+                number=number, shape=tuple(tensor.shape), first=tuple(first)
+            )
+        )
+    return tensor.shape
+
+
+def nth(leaves: list[Any], t: int) -> list[Any]:
+    """The leaves of one draw, of leaves with draws in front."""
+    return [v[t] if isinstance(v, Tensor) else v for v in leaves]
 
 
 def find_output(output: Any) -> Tensor | None:

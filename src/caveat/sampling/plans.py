@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
-from caveat._torch import pytree
 from caveat.errors import CaveatError, CaveatWarning, NoStochasticSiteError
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import fingerprint
@@ -27,6 +26,8 @@ from caveat.sampling.passes import Omega, Pass, SiteCall
 from caveat.sampling.registry import registry_version
 from caveat.sampling.rows import TURNED, find_layout
 from caveat.sampling.running import Switches, run_pass
+from caveat.sampling.store import TemplateStore
+from caveat.sampling.trees import leaves_of
 
 _NO_SITE = """{name} has no stochastic site, so all draws would be identical.
 Looked for: nn.Dropout and its kin, functional and in-place dropout, dropout inside
@@ -60,6 +61,9 @@ returns something else: {paths}. It is not part of the prediction and stays off.
 _NOT_THE_USER = ("caveat.", "torch.")
 
 
+_PLAINLY = Switches()
+
+
 @dataclass(frozen=True)
 class Plan:
     """How to sample a model.
@@ -78,10 +82,14 @@ class Plan:
         Where the rows lie at each site, by name; missing if not known.
     rows_mix : bool
         Rows influence each other, so a batch must not be split.
+    outputs : tuple of Layout or None
+        For each leaf of the output where its rows lie; None if it has none.
     note : str or None
         What the user should be warned of.
     verdicts : dict
         Which replay programs, by source, gave what the model gave.
+    templates : TemplateStore
+        Passes that were recorded, by kind of batch.
     """
 
     switches: Switches
@@ -90,8 +98,10 @@ class Plan:
     reached: frozenset[str]
     layouts: dict[str, Layout]
     rows_mix: bool = False
+    outputs: tuple[Layout | None, ...] = ()
     note: str | None = None
     verdicts: dict[str, bool] = field(default_factory=dict, compare=False)
+    templates: TemplateStore = field(default_factory=TemplateStore, compare=False)
 
     def covers(self, run: Pass) -> bool:
         """Whether a pass went only where the plan has been."""
@@ -111,10 +121,19 @@ _lock = threading.Lock()
 
 
 def plan_for(model: nn.Module, batch: Batch) -> Plan:
-    """The plan of ``model`` for inputs like ``batch``, made once and remembered.
+    """The plan of ``model`` for inputs like ``batch``; warns of what it says.
 
-    Raises :class:`NoStochasticSiteError` if nothing would be random; then nothing is
-    remembered.
+    Raises :class:`NoStochasticSiteError` if nothing would be random.
+    """
+    plan = known_plan(model, batch)
+    _warn(plan)
+    return plan
+
+
+def known_plan(model: nn.Module, batch: Batch) -> Plan:
+    """The plan, made once and remembered, without a warning.
+
+    If nothing would be random, nothing is remembered.
     """
     state, key = _state(model), _key(batch)
     plan = _recalled(model, state, key)
@@ -122,7 +141,6 @@ def plan_for(model: nn.Module, batch: Batch) -> Plan:
         plan = _made(model, batch)
         _require_sites(model, plan)
         _remember(model, state, key, plan)
-    _warn(plan)
     return plan
 
 
@@ -142,6 +160,7 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
         sites=plan.sites + new,
         names=plan.names | flags.glance.names,
         reached=plan.reached | flags.reached,
+        templates=TemplateStore(),
     )
     fresh = wider.names - plan.names
     if fresh and not plan.rows_mix:
@@ -231,7 +250,8 @@ def _made(model: nn.Module, batch: Batch) -> Plan:
     guess = batch.rows == 1
     try:
         flags = _probed(model, _two_rows(batch))
-        layouts = _layouts(*_two_looks(model, batch, flags.switches), guess=guess)
+        looks = _two_looks(model, batch, flags.switches)
+        layouts = _layouts(*looks, guess=guess)
         if layouts and flags.switches.host_generators:
             # Host numbers may skip layers in one pass and not in the next.
             plain = _layouts(*_two_looks(model, batch, Switches()), guess=guess)
@@ -246,7 +266,7 @@ def _made(model: nn.Module, batch: Batch) -> Plan:
     if layouts is None:
         note = _MIXED_ROWS.format(name=name, axis=batch.axis)
         return replace(_plan(name, flags, {}), rows_mix=True, note=note)
-    return _plan(name, flags, layouts)
+    return replace(_plan(name, flags, layouts), outputs=_output_layouts(*looks))
 
 
 def _two_rows(batch: Batch) -> Batch:
@@ -259,7 +279,7 @@ def _two_looks(
     """The model on two rows, and on them in another order and number."""
     rows = batch.two_rows()
     turned = batch.take([rows[i] for i in TURNED])
-    return _look(model, batch.take(rows), switches), _look(model, turned, switches)
+    return look(model, batch.take(rows), switches), look(model, turned, switches)
 
 
 def _layouts(left: Glance, right: Glance, *, guess: bool) -> dict[str, Layout] | None:
@@ -282,7 +302,7 @@ def _plan(name: str, flags: Flags, layouts: dict[str, Layout]) -> Plan:
 
 
 def _probed(model: nn.Module, batch: Batch) -> Flags:
-    return _flags(model, Switches(), lambda switches: _look(model, batch, switches))
+    return _flags(model, Switches(), lambda switches: look(model, batch, switches))
 
 
 def _flags(model: nn.Module, switches: Switches, look: Any) -> Flags:
@@ -290,7 +310,8 @@ def _flags(model: nn.Module, switches: Switches, look: Any) -> Flags:
     return find_flags(type(model).__name__, everything, switches, look)
 
 
-def _look(model: nn.Module, batch: Batch, switches: Switches) -> Glance:
+def look(model: nn.Module, batch: Batch, switches: Switches = _PLAINLY) -> Glance:
+    """A pass that draws nothing."""
     omega = _ProbeOmega()
     output, run = run_pass(model, batch, omega, switches, record=False)
     return Glance(output, tuple(run.sites), run.reached, omega.tensors)
@@ -318,9 +339,20 @@ class _ProbeOmega:
 
 def _moves_with_rows(two: Any, three: Any) -> bool:
     """Whether every output tensor with rows moves as the rows of the input do."""
-    pairs = zip(pytree.tree_leaves(two), pytree.tree_leaves(three), strict=False)
+    pairs = zip(leaves_of(two), leaves_of(three), strict=False)
     return all(
         find_layout(left, right, guess=True) is not None
         for left, right in pairs
         if isinstance(left, Tensor) and left.shape != right.shape
+    )
+
+
+def _output_layouts(two: Glance, three: Glance) -> tuple[Layout | None, ...]:
+    """Where the rows lie in each leaf of an output."""
+    pairs = zip(leaves_of(two.output), leaves_of(three.output), strict=False)
+    return tuple(
+        find_layout(left, right, guess=True)
+        if isinstance(left, Tensor) and isinstance(right, Tensor)
+        else None
+        for left, right in pairs
     )

@@ -2,10 +2,12 @@
 
 Replaying a draw calls this function with that draw's noise. No module code runs, and
 each value is let go after its last use, so a replay needs no more memory than a pass.
+A program is written once; its constants are given when it is used (:meth:`bound`).
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -14,41 +16,132 @@ import torch
 from torch import Tensor
 
 from caveat._torch import below_autograd
-from caveat.sampling.tape import Op, Ref, Tape
+from caveat.sampling.checks import Departed
+from caveat.sampling.tape import Op, Ref, Tape, map_refs
 
 # Noise is drawn for several draws at a time, as many as keep it in a fast cache.
 _NOISE_PER_BLOCK = 1 << 20
+_NOISE_KEPT = 1 << 18  # numbers; the same draws are often asked for again
+_SETS_KEPT = 4
 
 
 class Program:
-    """The draws of a tape, one after the other."""
+    """The function of a tape, for any constants.
 
-    def __init__(self, tape: Tape) -> None:
+    Parameters
+    ----------
+    tape : Tape
+        What to compute.
+    handed : frozenset of int
+        Constants that are given anew each time; the tape's own are used for others.
+    together : int
+        How many draws are computed at a time: if more than one, noise and outputs have
+        an axis of draws in front.
+    """
+
+    def __init__(
+        self, tape: Tape, handed: frozenset[int], *, together: int = 1
+    ) -> None:
         self._writer = _Writer(tape)
-        self._run = self._writer.compiled()
-        self._constants = tuple(tape.constants.values())
-        self._specs = tuple(tape.noises.values())
+        self.run = self._writer.compiled()
+        self.together = together
+        self.constants = tuple(tape.constants)
+        self.noises = tuple(tape.noises.values())
+        self.memo: dict[
+            Any, list[Tensor]
+        ] = {}  # noise of the last call, if it is small
+        self._setup = tuple(tape.setup)
+        made = handed | {op.result for op in self._setup}
+        self._fixed = {n: c for n, c in tape.constants.items() if n not in made}
 
     @property
     def source(self) -> str:
         """The generated function, for reading."""
         return self._writer.source
 
-    def outputs(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...]]:
-        """The noisy outputs of each draw, in the order of the tape's outputs."""
+    @property
+    def per_draw(self) -> int:
+        """Numbers of noise in a draw."""
+        return max(1, sum(noise.numel for noise in self.noises))
+
+    def bound(self, given: Mapping[int, Tensor]) -> "Bound":
+        """Ready to draw, with these constants."""
+        constants = {**self._fixed, **given}
+        if self._setup:
+            with torch.no_grad(), below_autograd():
+                for op in self._setup:
+                    args = map_refs(constants.__getitem__, op.args)
+                    constants[op.result] = op.func(*args, **op.kwargs)
+        return Bound(self, constants)
+
+
+class Bound:
+    """A program with its constants: a source of draws."""
+
+    def __init__(self, program: Program, constants: dict[int, Tensor]) -> None:
+        self._program = program
+        self._by_number = constants
+        self._constants = tuple(constants[n] for n in program.constants)
+
+    @property
+    def together(self) -> bool:
+        """Whether draws are computed many at a time."""
+        return self._program.together > 1
+
+    @property
+    def source(self) -> str:
+        """The generated function, for reading."""
+        return self._program.source
+
+    def once(self) -> tuple[Tensor, ...]:
+        """The outputs of a tape without noise."""
+        return self._program.run(self._constants, ())
+
+    def outputs(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...] | None]:
+        """The noisy outputs of each draw, in the order of the tape's outputs.
+
+        None for a draw in which the model might go another way.
+        """
+        if self.together:
+            for block in self.blocks(seed, draws):
+                yield from zip(*(column.unbind(0) for column in block), strict=True)
+            return
         # A generator must not be left waiting inside these blocks: its caller would be
         # in them, too.
-        for block in self._blocks(draws):
+        for numbers in self._blocks(draws):
             with torch.no_grad(), below_autograd():
-                noise = [spec.sample(seed, block).unbind(0) for spec in self._specs]
+                noise = [values.unbind(0) for values in self._noise(seed, numbers)]
             for of_one_draw in zip(*noise, strict=True):
-                with torch.no_grad(), below_autograd():
-                    outputs = self._run(self._constants, of_one_draw)
+                outputs: tuple[Tensor, ...] | None = None
+                with suppress(Departed), torch.no_grad(), below_autograd():
+                    outputs = self._program.run(self._constants, of_one_draw)
                 yield outputs
 
+    def blocks(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...]]:
+        """The noisy outputs of many draws at a time, (draws, *shape)."""
+        for numbers in self._blocks(draws):
+            with torch.no_grad(), below_autograd():
+                noise = self._noise(seed, numbers)
+                outputs = self._program.run(self._constants, noise)
+            yield outputs
+
+    def _noise(self, seed: int, draws: range) -> list[Tensor]:
+        key, memo = (seed, draws), self._program.memo
+        noise = memo.get(key)
+        if noise is None:
+            noise = [spec.fixed(seed, draws) for spec in self._program.noises]
+            if sum(values.numel() for values in noise) <= _NOISE_KEPT:
+                if len(memo) >= _SETS_KEPT:
+                    memo.clear()
+                memo[key] = noise
+        return [
+            spec.finished(values, self._by_number)
+            for spec, values in zip(self._program.noises, noise, strict=True)
+        ]
+
     def _blocks(self, draws: range) -> Iterator[range]:
-        numbers = max(1, sum(spec.numel for spec in self._specs))
-        size = max(1, min(1024, _NOISE_PER_BLOCK // numbers))
+        size = max(1, min(1024, _NOISE_PER_BLOCK // self._program.per_draw))
+        size = self._program.together if self.together else size
         for start in range(0, len(draws), size):
             yield draws[start : start + size]
 
@@ -105,6 +198,8 @@ class _Writer:
         arguments = [self._text(a) for a in op.args]
         arguments += [f"{k}={self._text(v)}" for k, v in op.kwargs.items()]
         call = f"{self._pooled(op.func)}({', '.join(arguments)})"
+        if op.is_check:
+            return call
         if op.unpack:
             targets = ["_" if n is None else f"v{n}" for n in op.results]
             return f"{', '.join(targets)}, = {call}" if targets else call

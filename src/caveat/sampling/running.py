@@ -38,7 +38,7 @@ class Switches:
     plain : bool
         Leave off what the model itself leaves off, as in plain evaluation.
     above_autograd : bool
-        Let autograd follow the pass. Slower; nothing can be recorded.
+        Let autograd follow the pass: a tape then holds what autograd does, too.
     gradients : bool
         The model differentiates without turning gradients on itself: turn them on.
     host_generators : bool
@@ -54,7 +54,7 @@ class Switches:
     @property
     def replayable(self) -> bool:
         """Whether a pass can be recorded, to be replayed with other noise."""
-        return not self.above_autograd and not self.host_generators
+        return not self.host_generators
 
 
 def run_pass(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from torch import Tensor, nn
 
 from caveat._progress import python_generator_kept
+from caveat.sampling.arguments import call_batch
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.inputs import Batch, check_model
 from caveat.sampling.noise import Law, Layout, NoiseSpec
@@ -144,7 +145,7 @@ def audit(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
     [('1', 0.1, (1, 8))]
     """
     model = check_model(model)
-    batch = Batch.of(inputs, kwinputs, axis=0, model=model)
+    batch = call_batch(model, inputs, kwinputs, axis=0)
     plan = plan_for(model, batch)
     firing = _firing_in_eval(model, batch, plan)
     seen, share = _timed(model, batch, plan)

@@ -18,6 +18,7 @@ from caveat.training.streams import (
     first_weights,
     training_noise,
 )
+from caveat.training.threads import Stopped, never
 
 _PREPARED = 2**24  # bytes of noise prepared at once
 _MOST_STEPS = 64  # prepared at once
@@ -56,16 +57,17 @@ class Cohort:
         self._gradient = torch.empty_like(self._state)
         self._work: Workspace | None = None
 
-    def chunks(self, pause: int) -> Iterator[int]:
+    def chunks(self, pause: int, stopped: Stopped = never) -> Iterator[int]:
         """Train for some steps, again and again; yields how many were done.
 
-        Every ``pause`` steps a chunk ends.
+        Every ``pause`` steps a chunk ends. Once ``stopped``, there are no more, and
+        the state is of no use.
         """
-        while self.step < self.n_steps:
+        while self.step < self.n_steps and not stopped():
             active = int((self.total > self.step).sum())
             left = min(pause - self.step % pause, self.n_steps - self.step)
             size = min(self._steps_at_once(active), left)
-            self._advance(active, size)
+            self._advance(active, size, stopped)
             self.step += size
             yield size
 
@@ -74,7 +76,7 @@ class Cohort:
         room = _PREPARED // (active * self._schedule.batch_size * units * 2)
         return max(1, min(room, _MOST_STEPS))
 
-    def _advance(self, active: int, size: int) -> None:
+    def _advance(self, active: int, size: int, stopped: Stopped) -> None:
         batch_size = self._schedule.batch_size
         places, share = self._batches(active, size)
         rates = self._rates(active, size)
@@ -87,6 +89,8 @@ class Cohort:
         into = layers(gradient, self._architecture)
         work = self._workspace(active)
         for step in range(size):
+            if stopped():
+                return
             work.load(self._table, places[step], share[step])
             factors = self._noise.factors(raw[:, step], batch_size)
             self.stack.gradient(own, into, work, factors)

@@ -18,7 +18,7 @@ from caveat.training.families import train_one_by_one
 from caveat.training.members import Member, Rows
 from caveat.training.stacked import StackedNetworks
 from caveat.training.stopping import Watch
-from caveat.training.threads import side_by_side
+from caveat.training.threads import Stopped, side_by_side
 from caveat.training.trained import Trained
 
 _COHORT = 2**17  # activations of a layer, of the members that are computed together
@@ -78,7 +78,9 @@ def train(
         parts = [list(range(len(members)))]
     with _bar(members, data, progress) as bar:
         done = side_by_side(
-            lambda part: _train_cohort([members[i] for i in part], data, watch, bar),
+            lambda part, stopped: _train_cohort(
+                [members[i] for i in part], data, watch, bar, stopped
+            ),
             parts,
             n_threads or torch.get_num_threads(),
         )
@@ -100,9 +102,10 @@ def _train_cohort(
     data: Sequence[Rows],
     watch: Watch | None,
     bar: ProgressBar,
+    stopped: Stopped,
 ) -> StackedNetworks:
     run = Cohort(members, data)
-    for done in run.chunks(watch.every if watch else run.n_steps):
+    for done in run.chunks(watch.every if watch else run.n_steps, stopped):
         bar.advance(done * len(members))
         if watch is not None and watch.is_due(run.step):
             watch.look(run.stack, run.parameters(), run.step)

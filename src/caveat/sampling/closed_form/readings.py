@@ -23,9 +23,10 @@ from caveat.sampling.closed_form.conditional import ConditionalMoments
 from caveat.sampling.closed_form.cost import is_nearly_free
 from caveat.sampling.closed_form.last_layer import LastLayer, last_layer_of
 from caveat.sampling.endings import Ending
-from caveat.sampling.engine import Replay, Session
+from caveat.sampling.engine import Session
 from caveat.sampling.gathering import FoundMoments, Reading
 from caveat.sampling.outputs import Picker
+from caveat.sampling.replay import Replay
 from caveat.sampling.tape import Ref
 
 INTEGRATED = "rao-blackwell"
@@ -63,17 +64,19 @@ class Integrated(Reading):
         self._replay = replay
         self._sums: ConditionalMoments | None = None
 
-    def draws(self, numbers: range) -> Iterator[Tensor]:
+    def blocks(self, numbers: range) -> Iterator[Tensor]:
         block: list[Tensor] = []
         square: Tensor | None = None
-        for *leaves, features in self._replay.leaves(self._session.seed, numbers):
+        for drawn in self._replay.leaves(self._session.seed, numbers):
+            assert drawn is not None  # all draws go the same way
+            *leaves, features = drawn
             with torch.no_grad(), below_autograd():
                 block.append(self._layer.conditional_mean(features))
                 square = _add_square(square, features)
             if len(block) == _BLOCK:
                 self._take(block, square)
                 block, square = [], None
-            yield self._picker.pick(leaves, self._session.structure)
+            yield self._picker.pick(leaves, self._session.structure).unsqueeze(0)
         if square is not None:
             self._take(block, square)
 

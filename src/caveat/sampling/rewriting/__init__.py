@@ -9,6 +9,7 @@ from caveat.sampling.rewriting.heads import hoist_heads
 from caveat.sampling.rewriting.in_place import reuse_memory, without_writes
 from caveat.sampling.rewriting.masks import fold_masks
 from caveat.sampling.rewriting.slicing import slice_units
+from caveat.sampling.rewriting.together import draws_together
 from caveat.sampling.tape import Tape
 
 _REWRITES = (
@@ -30,4 +31,4 @@ def optimised(tape: Tape) -> Tape:
     return tape
 
 
-__all__ = ["optimised", "without_writes"]
+__all__ = ["draws_together", "optimised", "without_writes"]

@@ -33,8 +33,8 @@ def use_channels_last(tape: Tape) -> None:
 
 
 def _converted(tape: Tape, ref: Ref) -> Ref:
-    tensor = tape.constants[ref.number].contiguous(memory_format=torch.channels_last)
-    return Ref(tape.add_constant(tensor, group=-1))
+    order = {"memory_format": torch.channels_last}
+    return Ref(tape.derive(_aten.contiguous.default, ref, **order))
 
 
 def _convert_product(tape: Tape, op: Op) -> list[Op]:

@@ -27,32 +27,34 @@ class HeadSpec:
     """``linear(x * mask, weight, bias)`` for many draws at a time."""
 
     mask: NoiseSpec
-    x: Tensor  # shape: (*rows, features)
-    weight: Tensor  # shape: (outputs, features)
-    bias: Tensor | None
+    x: int  # the constant of shape (*rows, features)
+    weight: int  # the constant of shape (outputs, features)
+    bias: int | None
+    numel: int  # per draw: the result, and what the mask is folded into
 
     @property
-    def numel(self) -> int:
-        """Numbers per draw: the result, and what the mask is folded into."""
-        rows, features = self.x.numel() // self.x.shape[-1], self.x.shape[-1]
-        outputs = self.weight.shape[0]
-        return rows * outputs + min(rows, outputs) * features
+    def reads(self) -> tuple[int, ...]:
+        """Features, weight and bias."""
+        numbers = (self.x, self.weight, self.bias)
+        return tuple(n for n in numbers if n is not None)
 
-    def sample(self, seed: int, draws: range) -> Tensor:
-        """The outputs of these draws, of shape (draws, *rows, outputs)."""
-        masks = self.mask.sample(seed, draws).view(len(draws), 1, -1)
-        x = self.x.reshape(-1, self.x.shape[-1])
-        shape = (len(draws), *self.x.shape[:-1], self.weight.shape[0])
-        if len(x) <= len(self.weight):
-            return torch.nn.functional.linear(x * masks, self.weight, self.bias).view(
-                shape
-            )
-        weights = (self.weight * masks).flatten(
-            0, 1
-        )  # shape: (draws * outputs, features)
-        out = torch.mm(x, weights.t()).view(len(x), len(draws), -1)
-        if self.bias is not None:
-            out += self.bias
+    def fixed(self, seed: int, draws: range) -> Tensor:
+        """The masks, of shape (draws, 1, features)."""
+        return self.mask.sample(seed, draws).view(len(draws), 1, -1)
+
+    def finished(self, drawn: Tensor, constants: dict[int, Tensor]) -> Tensor:
+        """The outputs for these masks, of shape (draws, *rows, outputs)."""
+        masks = drawn
+        features, weight = constants[self.x], constants[self.weight]
+        bias = None if self.bias is None else constants[self.bias]
+        x = features.reshape(-1, features.shape[-1])
+        shape = (len(masks), *features.shape[:-1], weight.shape[0])
+        if len(x) <= len(weight):
+            return torch.nn.functional.linear(x * masks, weight, bias).view(shape)
+        weights = (weight * masks).flatten(0, 1)  # shape: (draws * outputs, features)
+        out = torch.mm(x, weights.t()).view(len(x), len(masks), -1)
+        if bias is not None:
+            out += bias
         return out.transpose(0, 1).reshape(shape)
 
 
@@ -71,9 +73,14 @@ def hoist_heads(tape: Tape) -> None:
         linear = None if layer is None else linear_arguments(layer, tape)
         if layer is None or linear is None or linear[0] != op.result:
             continue
-        bias = None if linear[2] is None else tape.constants[linear[2]]
-        x, weight = tape.constants[found[0]], tape.constants[linear[1]]
-        head = HeadSpec(found[2], x, weight, bias)
-        if head.numel <= _MAX_RESULT:
+        _, weight, bias = linear
+        numel = _numel(tape.constants[found[0]], tape.constants[weight])
+        if numel <= _MAX_RESULT:
+            head = HeadSpec(found[2], found[0], weight, bias, numel)
             tape.noises[layer.result] = head
             layer.results = (None,)  # nobody needs the operation itself any more
+
+
+def _numel(x: Tensor, weight: Tensor) -> int:
+    rows, features, outputs = x.numel() // x.shape[-1], x.shape[-1], len(weight)
+    return rows * outputs + min(rows, outputs) * features

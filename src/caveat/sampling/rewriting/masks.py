@@ -8,6 +8,7 @@ always smaller than the activations of a batch.
 import math
 
 import torch
+from torch import Tensor
 
 from caveat._torch import op_name
 from caveat.sampling.rewriting.uses import (
@@ -75,12 +76,11 @@ def _folded_with_bias(
     tape: Tape, layer: Op, x: int, weight: int, mask: int, shape: tuple[int, ...]
 ) -> list[Op]:
     """The bias as one more column: torch would first copy it to every row."""
-    constant, value = tape.constants[x], tape.constants[weight]
-    bias = tape.constants[layer.args[2].number]
+    bias, value = layer.args[2], tape.constants[weight]
     one = tape.add_constant(value.new_ones(1), group=-1)
-    wider_x = torch.cat([constant, constant.new_ones(len(constant), 1)], 1)
-    wider_weight = torch.cat([value, bias[:, None]], 1)
-    x, weight = (tape.add_constant(t, group=-1) for t in (wider_x, wider_weight))
+    x = tape.derive(_with_ones, Ref(x))
+    weight = tape.derive(_with_column, Ref(weight), bias)
+    wider_weight = tape.constants[weight]
     columns, dtype = wider_weight.shape[1], value.dtype
     units = tape.new_number(shape, dtype)
     row = tape.new_number((columns,), dtype)
@@ -93,6 +93,14 @@ def _folded_with_bias(
         Op(_aten.t.default, (Ref(scaled),), {}, (turned,)),
         Op(_aten.mm.default, (Ref(x), Ref(turned)), {}, layer.results),
     ]
+
+
+def _with_ones(x: Tensor) -> Tensor:
+    return torch.cat([x, x.new_ones(len(x), 1)], 1)
+
+
+def _with_column(weight: Tensor, bias: Tensor) -> Tensor:
+    return torch.cat([weight, bias[:, None]], 1)
 
 
 def _is_matrix(tape: Tape, number: int) -> bool:

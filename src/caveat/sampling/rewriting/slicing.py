@@ -147,7 +147,7 @@ def _is_elementwise(op: Op) -> bool:
 
 def _gather_columns(tape: Tape, x: int, kept: int) -> list[Op]:
     """Columns of a constant: rows of its transpose, which lie together in memory."""
-    turned = tape.add_constant(tape.constants[x].t().contiguous(), group=-1)
+    turned = tape.derive(_turned, Ref(x))
     value = tape.values[x]
     rows = tape.new_number(value.shape, value.dtype)
     columns = tape.new_number(value.shape, value.dtype)
@@ -155,6 +155,10 @@ def _gather_columns(tape: Tape, x: int, kept: int) -> list[Op]:
         Op(_aten.index_select.default, (Ref(turned), 0, Ref(kept)), {}, (rows,)),
         Op(_aten.t.default, (Ref(rows),), {}, (columns,)),
     ]
+
+
+def _turned(x: Tensor) -> Tensor:
+    return x.t().contiguous()
 
 
 def _rebuilt(

@@ -1,0 +1,134 @@
+"""Draws from a tape: one after the other, or many at a time."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from caveat._torch import op_name
+from caveat.errors import CaveatError
+from caveat.sampling.program import Program
+from caveat.sampling.rewriting import draws_together, optimised, without_writes
+from caveat.sampling.tape import Op, Ref, Tape
+
+_OPERATION = 40_000  # multiplications in the time that an operation takes to start
+_PER_NUMBER = 8  # in the time of reading and writing a number
+_BESIDE = 3  # draws that are computed to look at one of them
+_TOGETHER = 1 << 21  # numbers that may be held for draws computed together
+
+
+class Replay:
+    """A program with the constants of a batch, as a source of draws.
+
+    ``leaves`` are those of the model's output, Ref where they depend on noise.
+    """
+
+    def __init__(
+        self, program: Program, constants: dict[int, Tensor], leaves: Sequence[Any]
+    ) -> None:
+        self._program = program.bound(constants)
+        self._leaves = leaves
+        self._noisy = [i for i, out in enumerate(leaves) if isinstance(out, Ref)]
+
+    @property
+    def together(self) -> bool:
+        """Whether draws are computed many at a time."""
+        return self._program.together
+
+    @property
+    def source(self) -> str:
+        """The program, which stands for its logic."""
+        return self._program.source
+
+    def leaves(self, seed: int, draws: range) -> Iterator[list[Any] | None]:
+        """The leaves of each draw; None if the model might go another way in it."""
+        for noisy in self._program.outputs(seed, draws):
+            yield None if noisy is None else self._filled(noisy)
+
+    def blocks(self, seed: int, draws: range) -> Iterator[list[Any]]:
+        """The leaves of many draws at a time, with the draws in front."""
+        for noisy in self._program.blocks(seed, draws):
+            leaves = self._filled(noisy)
+            for position, leaf in enumerate(leaves):
+                if isinstance(leaf, Tensor) and position not in self._noisy:
+                    leaves[position] = leaf.expand(len(noisy[0]), *leaf.shape)
+            yield leaves
+
+    def agrees(self, seed: int, draw: int, expected: Sequence[Any]) -> bool:
+        """Whether replaying a draw gives what the model gave.
+
+        Beside it some more are asked for: draws computed together must not mix.
+        """
+        more = _BESIDE if self.together else 1
+        try:
+            again = next(self.leaves(seed, range(draw, draw + more)))
+        except CaveatError:
+            raise
+        except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+            return False
+        if again is None:
+            return False
+        known = [i for i in self._noisy if i < len(expected)]
+        return all(_close(again[i], expected[i]) for i in known)
+
+    def _filled(self, noisy: Sequence[Tensor]) -> list[Any]:
+        leaves = list(self._leaves)
+        for position, tensor in zip(self._noisy, noisy, strict=True):
+            leaves[position] = tensor
+        return leaves
+
+
+def programs(tape: Tape, handed: frozenset[int]) -> Iterator[Program]:
+    """Ways to run a tape, the fastest first; the last is the tape as it is."""
+    plain = tape.copy()
+    without_writes(plain)
+    plain.drop_dead()
+    if _is_mostly_overhead(plain):
+        together = draws_together(plain)
+        if together is not None:
+            yield Program(together, handed, together=_draws_at_once(plain))
+    yield Program(optimised(tape), handed)
+    yield Program(tape, handed)
+
+
+def _is_mostly_overhead(tape: Tape) -> bool:
+    """Whether starting the operations of a draw takes longer than doing them."""
+    work = sum(_work(op, tape) for op in tape.ops)
+    return work <= _OPERATION * (len(tape.ops) + 1)
+
+
+def _draws_at_once(tape: Tape) -> int:
+    """How many draws to compute together, a multiple of a slice of draws."""
+    made = [n for op in tape.ops for n in op.results if n is not None]
+    numbers = sum(math.prod(tape.values[n].shape) for n in (*made, *tape.noises))
+    return max(16, _TOGETHER // max(1, numbers) // 16 * 16)
+
+
+def _work(op: Op, tape: Tape) -> float:
+    """Multiplications that an operation is worth."""
+    results = sum(math.prod(tape.values[n].shape) for n in op.results if n is not None)
+    name = op_name(op.func)
+    if name in ("linear", "conv1d", "conv2d", "conv3d"):
+        return results * (
+            _PER_NUMBER + math.prod(tape.values[op.args[1].number].shape[1:])
+        )
+    if name in ("matmul", "mm", "bmm"):
+        return results * (_PER_NUMBER + tape.values[op.args[0].number].shape[-1])
+    if name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        return results * 8.0 * tape.values[op.results[0] or 0].shape[-1]
+    return results * _PER_NUMBER
+
+
+def _close(left: Any, right: Any) -> bool:
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    if not left.is_floating_point():
+        return bool((left != right).float().mean() < 0.01) if left.numel() else True
+    tolerance = max(1e-4, 4 * torch.finfo(left.dtype).eps ** 0.5)
+    finite = right[torch.isfinite(right)]
+    scale = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(
+        left, right, rtol=tolerance, atol=tolerance * scale, equal_nan=True
+    )

@@ -1,0 +1,120 @@
+"""Templates of a model by the kind of batch, for calls to come.
+
+A template is used again for a batch of the same shapes if the model's tensors are the
+very ones it was recorded with (their values may change: they are read anew). It must
+have proved itself once: the second batch of a kind is recorded as well, and both must
+give the same draw. Few kinds are kept.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from caveat._torch import storage_address, takes_apart
+from caveat.sampling.inputs import Batch
+from caveat.sampling.sparse import parts
+from caveat.sampling.templates import Template
+
+_MOST_KINDS = 16
+MOST_WAYS = 8  # that a model may go, before every draw runs it
+_SMALL = 1 << 16  # numbers of an input that are kept to be compared
+
+
+@dataclass(eq=False)
+class Known:
+    """A template, and what is known of it.
+
+    Attributes
+    ----------
+    template : Template
+        One way that the model goes.
+    proved : bool
+        Whether it gave what the model gives for another batch than its own.
+    """
+
+    template: Template
+    inputs: tuple[Any, ...]
+    proved: bool = False
+
+    def is_safe_for(self, batch: Batch) -> bool:
+        """Whether it is proved, or ``batch`` is the very one that was recorded."""
+        return self.proved or all(map(_is_same, self.inputs, batch.leaves))
+
+
+@dataclass(eq=False)
+class BatchKind:
+    """What is known of batches of one kind, as long as the model's tensors stay."""
+
+    known: list[Known] = field(default_factory=list)
+    _tensors: tuple[tuple[Tensor, int | None], ...] = ()
+
+    def note(self, template: Template, batch: Batch, tensors: list[Tensor]) -> None:
+        """Keep the template of a batch, if it can serve others."""
+        if not self.holds_for(tensors):
+            self.known.clear()
+            self._tensors = tuple((t, _memory(t)) for t in tensors)
+        if _can_serve(template, batch, tensors):
+            inputs = tuple(map(_remembered, batch.leaves))
+            self.known.append(Known(template, inputs))
+            del self.known[:-MOST_WAYS]
+
+    def holds_for(self, tensors: list[Tensor]) -> bool:
+        """Whether the model's tensors are those that were seen."""
+        return len(tensors) == len(self._tensors) and all(
+            one is other and address is not None and _memory(one) == address
+            for one, (other, address) in zip(tensors, self._tensors, strict=True)
+        )
+
+
+def _memory(tensor: Tensor) -> int | None:
+    """Where the numbers of a tensor are; None if that cannot be told."""
+    if takes_apart(type(tensor)):
+        return None
+    return parts(tensor)[0].data_ptr()
+
+
+class TemplateStore:
+    """The kinds of batches that a plan has met, the last ones only."""
+
+    def __init__(self) -> None:
+        self._kinds: OrderedDict[Any, BatchKind] = OrderedDict()
+
+    def kind(self, key: Any) -> BatchKind:
+        """What is known of a kind of batch."""
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = BatchKind()
+            while len(self._kinds) > _MOST_KINDS:
+                self._kinds.popitem(last=False)
+        else:
+            self._kinds.move_to_end(key)
+        return found
+
+
+def _can_serve(template: Template, batch: Batch, tensors: list[Tensor]) -> bool:
+    """Whether it can be used for other batches at all."""
+    own = {storage_address(t) for t in tensors}
+    inputs = [v for v in batch.leaves if isinstance(v, Tensor)]
+    if template.bound is not None or not all(map(_has_own_memory, inputs)):
+        return False
+    return all(storage_address(v) not in own for v in inputs)
+
+
+def _has_own_memory(tensor: Tensor) -> bool:
+    """Not so sparse and nested tensors: what is inside of them is not compared."""
+    return tensor.layout is torch.strided and not takes_apart(type(tensor))
+
+
+def _remembered(leaf: Any) -> Any:
+    if isinstance(leaf, Tensor) and leaf.numel() <= _SMALL:
+        return leaf.detach().clone()
+    return None if isinstance(leaf, Tensor) else leaf
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return torch.equal(one, other)
+    return one is not None and one is other
