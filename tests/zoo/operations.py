@@ -280,6 +280,11 @@ SPECIMENS = [
     Specimen("ragged", Ragged, ragged, may_refuse=True, filter_warnings=(NESTED,)),
     Specimen("spectrum", Spectrum, VECTORS, sites=1),
     Specimen(
-        "quantised", quantised, features(4, D), sites=2, filter_warnings=(OLD, ".*")
+        "quantised",
+        quantised,
+        features(4, D),
+        rounding=2e-2,
+        sites=2,
+        filter_warnings=(OLD, ".*"),
     ),
 ]
