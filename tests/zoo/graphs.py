@@ -125,7 +125,7 @@ class DrawnPattern(TwoLayers):
     def forward(self, x, indices):
         kept = torch.rand(indices.shape[1]).topk(7).indices
         drawn = torch.sparse_coo_tensor(indices[:, kept], torch.ones(7), (N, N))
-        return self.last((drawn @ self.first(x)).relu()) if self.training else x[:, :2]
+        return self.last((drawn @ self.first(x)).relu())
 
 
 class SparsifiedActivations(TwoLayers):
@@ -194,7 +194,9 @@ SPECIMENS = [
     on_graph("drop_values", DropValues, partial(graph, layout=torch.sparse_csr)),
     on_graph("sparse_attention", SparseAttention, edges, sites=2),
     on_graph("messages", Messages, edges, sites=1),
-    on_graph("drawn_pattern", DrawnPattern, edges, reaches_python=True),
+    on_graph(
+        "drawn_pattern", DrawnPattern, edges, reaches_python=True, fires_in_eval=True
+    ),
     on_graph(
         "sparsified_activations", SparsifiedActivations, sites=1, reaches_python=True
     ),
