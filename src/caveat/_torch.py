@@ -4,17 +4,23 @@ No other file may use one (``tests/test_torch.py`` reads the source), so a new
 version of torch is looked after here. ``torch.ops.aten`` is taken as public.
 """
 
+import importlib
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch import Tensor, nn
 
 # An operation with its overload, as a dispatch mode is given it. For annotations and as
-# a key. Replacement: type(torch.ops.aten.add.Tensor), which is the same class.
-from torch._ops import OpOverload
+# a key. Replacement: type(torch.ops.aten.add.Tensor), which is the same class. The
+# other is the class of torch.cond and its kin, which take functions as arguments.
+from torch._ops import HigherOrderOperator, OpOverload
 
 # Bases of all dropout, convolution and norm modules, for isinstance. Replacement: a
 # tuple of the public classes, which would miss those to come.
@@ -34,15 +40,20 @@ __all__ = [
     "CALL",
     "MODULES",
     "TENSORS",
+    "CompilerWanted",
     "ConvNd",
     "DispatchMode",
     "DropoutNd",
+    "HigherOrderOperator",
     "NormBase",
     "OpOverload",
     "below_autograd",
     "can_decompose",
     "compiled_from",
     "compiler_is_loaded",
+    "compiler_kept_out",
+    "load_compiler",
+    "make_dual",
     "op_arguments",
     "op_name",
     "op_overload",
@@ -50,7 +61,10 @@ __all__ = [
     "pytree",
     "safe_softmax",
     "set_grad_enabled",
+    "sparse_parts",
     "storage_address",
+    "takes_apart",
+    "without_checkpoints",
     "without_function_modes",
 ]
 
@@ -58,7 +72,12 @@ __all__ = [
 
 
 class DispatchMode(TorchDispatchMode):
-    """A dispatch mode that does not load torch's compiler."""
+    """A dispatch mode that does not load torch's compiler.
+
+    It is also given ``torch.cond`` and its kin, if it says so.
+    """
+
+    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -98,6 +117,70 @@ without_function_modes = torch._C.DisableTorchFunction
 # What torch.no_grad, enable_grad and set_grad_enabled call: a function mode sees it,
 # and so do we see autograd inside a forward. Replacement: none.
 set_grad_enabled = torch._C._set_grad_enabled
+
+# What torch.autograd.forward_ad.make_dual calls: a function mode sees it. Replacement:
+# none.
+make_dual = torch._make_dual
+
+
+# ------------------------------------------------------------ checkpoints
+
+_checkpoints = threading.Lock()
+_without = threading.local()
+_users = 0
+_originals: dict[str, Any] = {}
+
+
+@contextmanager
+def without_checkpoints() -> Iterator[None]:
+    """Run what ``torch.utils.checkpoint`` would run again later once, and keep it.
+
+    It runs again in the backward pass, where no mode is in force and other noise would
+    be drawn. What ``checkpoint`` calls is replaced while anybody needs it, and looks at
+    the thread. Replacement: a public switch of ``torch.utils.checkpoint``; none so far.
+    """
+    global _users
+    with _checkpoints:
+        if _users == 0:
+            for name, stand_in in _STAND_INS.items():
+                _originals[name] = getattr(torch.utils.checkpoint, name)
+                setattr(torch.utils.checkpoint, name, stand_in)
+        _users += 1
+    before, _without.here = getattr(_without, "here", False), True
+    try:
+        yield
+    finally:
+        _without.here = before
+        with _checkpoints:
+            _users -= 1
+            if _users == 0:
+                for name, original in _originals.items():
+                    setattr(torch.utils.checkpoint, name, original)
+
+
+class _CheckpointFunction:
+    """Stands for the autograd function of checkpoints that are reentrant."""
+
+    @staticmethod
+    def apply(function: Callable[..., Any], preserve: bool, *args: Any) -> Any:
+        if getattr(_without, "here", False):
+            return function(*args)
+        return _originals["CheckpointFunction"].apply(function, preserve, *args)
+
+
+def _checkpoint_generator(*args: Any, **kwargs: Any) -> Iterator[None]:
+    """Stands for what surrounds the function in checkpoints that are not reentrant."""
+    if getattr(_without, "here", False):
+        return iter((None,))
+    name = "_checkpoint_without_reentrant_generator"
+    original: Iterator[None] = _originals[name](*args, **kwargs)
+    return original
+
+
+_STAND_INS = {
+    "CheckpointFunction": _CheckpointFunction,
+    "_checkpoint_without_reentrant_generator": _checkpoint_generator,
+}
 
 
 # ------------------------------------------------------------ operations
@@ -140,9 +223,36 @@ def can_decompose(func: OpOverload) -> bool:
 def storage_address(tensor: Tensor) -> int:
     """Where the storage of a tensor is, also if it has no memory (meta tensors).
 
-    Replacement: ``untyped_storage().data_ptr()``, which is 0 for all empty tensors.
+    Of a sparse tensor, which has none, that of its values. Replacement:
+    ``untyped_storage().data_ptr()``, which is 0 for all empty tensors.
     """
-    return tensor.untyped_storage()._cdata
+    try:
+        return tensor.untyped_storage()._cdata
+    except NotImplementedError:
+        return sparse_parts(tensor)[0].untyped_storage()._cdata
+
+
+@cache
+def takes_apart(kind: type) -> bool:
+    """Whether tensors of this class handle operations themselves, in terms of others.
+
+    Such are jagged and distributed tensors, and weights that are quantised by a class.
+    Replacement: none; it is how they are told from classes that only carry attributes.
+    """
+    own = getattr(kind, "__torch_dispatch__", torch._C._disabled_torch_dispatch_impl)
+    return own is not torch._C._disabled_torch_dispatch_impl
+
+
+def sparse_parts(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Values and indices of a sparse tensor, the values first, in its own memory.
+
+    Replacement: ``values`` and ``indices``, which refuse COO tensors with duplicates.
+    """
+    if tensor.layout is torch.sparse_coo:
+        return tensor._values(), tensor._indices()
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return tensor.values(), tensor.crow_indices(), tensor.col_indices()
+    return tensor.values(), tensor.ccol_indices(), tensor.row_indices()
 
 
 # ------------------------------------------------------------ modules
@@ -173,6 +283,50 @@ def compiled_from(module: nn.Module) -> nn.Module:
     return module
 
 
+_COMPILER = "torch._dynamo"
+
+
 def compiler_is_loaded() -> bool:
     """Whether anything can have been compiled. Replacement: none that loads nothing."""
-    return "torch._dynamo" in sys.modules
+    return _COMPILER in sys.modules
+
+
+def load_compiler() -> None:
+    """Load torch's compiler. Replacement: ``torch.compile`` of any function."""
+    importlib.import_module(_COMPILER)
+
+
+class CompilerWanted(BaseException):
+    """Something loads torch's compiler in a block that it is kept out of.
+
+    Not an Exception, so that no ``except Exception`` of a model swallows it.
+    """
+
+
+@contextmanager
+def compiler_kept_out() -> Iterator[None]:
+    """Raise :class:`CompilerWanted` where this thread loads the compiler.
+
+    Loaded under our modes, it would trace them, and remember that it failed: then the
+    user's own calls of ``torch.cond`` fail, too. Replacement: as below.
+    """
+    if compiler_is_loaded():
+        yield
+        return
+    finder = _NoCompiler(threading.get_ident())
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _NoCompiler(MetaPathFinder):
+    """Finds nothing, and objects to the search for the compiler."""
+
+    def __init__(self, thread: int) -> None:
+        self._thread = thread
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> None:
+        if name == _COMPILER and threading.get_ident() == self._thread:
+            raise CompilerWanted

@@ -5,9 +5,11 @@ from tests.zoo import (
     control,
     feedforward,
     generators,
+    graphs,
     handmade,
     libraries,
     mixing,
+    operations,
     recurrent,
     structure,
     writes,
@@ -24,6 +26,8 @@ ZOO: list[Specimen] = [
     *structure.SPECIMENS,
     *mixing.SPECIMENS,
     *generators.SPECIMENS,
+    *graphs.SPECIMENS,
+    *operations.SPECIMENS,
     *libraries.SPECIMENS,
 ]
 

@@ -81,7 +81,11 @@ def _pick(x: Any, shorter: Any, index: Tensor) -> Any:
     """Rows of ``x`` if it has a batch dimension, i.e. if ``shorter`` is shorter."""
     if not isinstance(x, Tensor):
         return x
-    return x[index].clone() if x.shape != shorter.shape else x.clone()
+    if x.shape == shorter.shape:
+        return x.clone()
+    if x.layout is torch.strided:
+        return x[index].clone()
+    return x.to_sparse_coo().index_select(0, index).to_sparse(layout=x.layout)
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:

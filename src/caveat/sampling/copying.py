@@ -29,6 +29,11 @@ from caveat.sampling.host import MARK
 _SCRIPTED = """{name} is a TorchScript module, whose dropout was fixed when it was made.
 Pass the Python module from before torch.jit.script or torch.jit.trace."""
 
+_SHARDED = """{name} is sharded over processes ({kind}): its weights come and go with
+hooks that its own passes keep count of, so that passes of ours would disturb it. Pass a
+module that is whole: build it anew, and load what get_model_state_dict (of
+torch.distributed.checkpoint.state_dict) gives with full_state_dict=True."""
+
 
 _THREAD = """Module {path!r} is run in another thread than the model, where its noise
 cannot be seen. Run all modules in the thread that calls the model."""
@@ -108,6 +113,7 @@ class ModelCopy:
 
     def _copy_module(self, module: nn.Module, path: str) -> nn.Module:
         module = original(module)
+        _refuse_shards(module)
         if id(module) in self._copies:
             return self._copies[id(module)]
         copy: nn.Module = object.__new__(module.__class__)
@@ -191,6 +197,22 @@ def original(module: nn.Module) -> nn.Module:
     if isinstance(module, torch.jit.ScriptModule):
         raise UnsupportedModelError(_SCRIPTED.format(name=type(module).__name__))
     return compiled_from(module)
+
+
+def _refuse_shards(module: nn.Module) -> None:
+    tensors = (t for name in TENSORS for t in module.__dict__[name].values())
+    kinds: tuple[type, ...] = (type(module), *{type(t) for t in tensors})
+    for kind in kinds:
+        if _is_sharded(kind):
+            name = type(module).__name__
+            raise UnsupportedModelError(_SHARDED.format(name=name, kind=kind.__name__))
+
+
+@functools.cache
+def _is_sharded(kind: type) -> bool:
+    """By name: to import these classes would load all of torch.distributed."""
+    names = {base.__name__ for base in kind.__mro__}
+    return not names.isdisjoint(("FSDPModule", "FullyShardedDataParallel", "DTensor"))
 
 
 def _is_plain_tuple(value: Any) -> bool:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from caveat._torch import OpOverload, can_decompose, op_arguments, op_name
+from caveat.sampling.sparse import is_sparse, parts
 
 # Composite operations that are recorded whole. They neither draw, nor write, nor let
 # a value decide a shape; all others are taken apart until plain operations remain.
@@ -28,10 +29,15 @@ WHOLE = frozenset(
     """.split()
 )
 
-# Operations on noisy tensors that return plain numbers which no noise can change.
+# Operations on noisy tensors that return plain numbers, or nothing, which no noise can
+# change: the pattern of a sparse tensor on the tape is the same in every draw.
 _METADATA = frozenset(
     "dim size stride numel storage_offset is_contiguous is_complex is_floating_point "
-    "sym_size sym_stride sym_numel sym_storage_offset is_same_size".split()
+    "sym_size sym_stride sym_numel sym_storage_offset is_same_size _nnz "
+    "sparse_dim dense_dim _dimI _dimV is_coalesced _validate_sparse_coo_tensor_args "
+    "_validate_sparse_compressed_tensor_args _validate_sparse_csr_tensor_args "
+    "_validate_sparse_csc_tensor_args _validate_sparse_bsr_tensor_args "
+    "_validate_sparse_bsc_tensor_args".split()
 )
 
 # Operations whose results depend on none of the values that they are given.
@@ -69,6 +75,8 @@ class OpInfo:
         It returns plain numbers that no value decides.
     sources : dict
         Results by number that depend on the values of some arguments only: on which.
+    known : bool
+        It is torch's own, so that its tags say whether it draws.
     """
 
     written: tuple[int | str, ...]
@@ -76,6 +84,7 @@ class OpInfo:
     dynamic_shape: bool
     metadata: bool
     sources: dict[int, tuple[int, ...]]
+    known: bool
 
 
 @cache
@@ -92,14 +101,21 @@ def op_info(func: OpOverload) -> OpInfo:
         dynamic_shape=torch.Tag.dynamic_output_shape in func.tags,
         metadata=name in _METADATA,
         sources=_SOURCES.get(name, {}),
+        known=func.namespace in ("aten", "prim", "prims"),
     )
 
 
 def tensors_in(arguments: Any) -> Iterator[Tensor]:
-    """All tensors among arguments, which may hold lists of them."""
+    """All tensors among arguments, which may hold lists of them.
+
+    Of sparse tensors their parts, as these have the storages.
+    """
     for argument in arguments:
         if isinstance(argument, Tensor):
-            yield argument
+            if is_sparse(argument):
+                yield from parts(argument)
+            else:
+                yield argument
         elif isinstance(argument, list | tuple):
             yield from tensors_in(argument)
 
@@ -113,7 +129,7 @@ def is_tensors(result: Any) -> bool:
 
 def weak_storage(tensor: Tensor) -> StorageWeakRef:
     """Keeps the address of a storage from being used again, but not its memory."""
-    return StorageWeakRef(tensor.untyped_storage())
+    return StorageWeakRef(parts(tensor)[0].untyped_storage())
 
 
 def whole_storage(tensor: Tensor) -> Tensor:

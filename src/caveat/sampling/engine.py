@@ -14,8 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from caveat._torch import storage_address
-from caveat.errors import InputTypeError, NoStochasticSiteError
+from caveat._torch import storage_address, takes_apart
+from caveat.errors import (
+    InputTypeError,
+    NoStochasticSiteError,
+    UnsupportedModelError,
+)
 from caveat.predictive.strata import Design
 from caveat.sampling.checks import Departed
 from caveat.sampling.fingerprint import tensors_of
@@ -28,6 +32,7 @@ from caveat.sampling.program import Program
 from caveat.sampling.replay import Replay, programs
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
+from caveat.sampling.sparse import is_sparse
 from caveat.sampling.store import MOST_WAYS, Known
 from caveat.sampling.tape import Tape
 from caveat.sampling.templates import Constants, Template, template_of
@@ -36,6 +41,10 @@ from caveat.sampling.trees import flatten
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
 identical. caveat.audit(model, x) lists where it is drawn; look for a result that is
 not used, or a detour through numpy."""
+
+_NOT_DENSE = """The model returns a {kind}, whose draws cannot be stacked. Return
+a plain tensor: .to_dense() of a sparse one, .to_padded_tensor(0.0) of a nested one,
+.full_tensor() of a distributed one."""
 
 _NO_TENSOR = """The model must return a tensor or a structure with one. Got {kinds}."""
 
@@ -191,6 +200,15 @@ class Session:
         """The leaves of the first draw."""
         return next(self.outputs(range(1)))
 
+    def once(self, question: str, find: Callable[[], bool]) -> bool:
+        """``find()``, asked once of all batches that are replayed in the same way."""
+        way = self.way
+        assert way is not None
+        key = f"{question}\n{way.replay.source}"
+        if key not in self._plan.verdicts:
+            self._plan.verdicts[key] = find()
+        return self._plan.verdicts[key]
+
     def watching(self, tape: Tape) -> "Replay | None":
         """Draws of the tape of this pass with outputs of its own after the model's."""
         replay = Replay(Program(optimised(tape), frozenset()), {}, tape.outputs)
@@ -264,6 +282,7 @@ class Session:
             self._plan, self._batch, draw, record=record
         )
         leaves, structure = flatten(output)
+        _require_dense(leaves)
         self.structure = structure
         plain = [v.detach() if isinstance(v, Tensor) else v for v in leaves]
         self._modelled = draw, plain
@@ -325,6 +344,15 @@ class Way:
         return False
 
 
+def _require_dense(leaves: list[Any]) -> None:
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            continue
+        if is_sparse(leaf) or leaf.is_nested or takes_apart(type(leaf)):
+            kind = f"{type(leaf).__name__} of layout {leaf.layout}"
+            raise UnsupportedModelError(_NOT_DENSE.format(kind=kind))
+
+
 def _kind_of(sampler: Sampler, batch: Batch) -> Any:
     """What batches must share for one to be computed as the other was."""
     storages: dict[int, int] = {}
@@ -341,6 +369,8 @@ def _kind_of(sampler: Sampler, batch: Batch) -> Any:
 
 def _leaf_kind(tensor: Tensor, alias: int) -> Any:
     kind = (tensor.dtype, tensor.device, tensor.layout)
+    if is_sparse(tensor) or tensor.is_nested:
+        return kind, alias  # what is recorded with one is good for no other batch
     return tensor.shape, tensor.stride(), kind, alias
 
 

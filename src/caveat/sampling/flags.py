@@ -123,8 +123,11 @@ def find_flags(model: ModelView, switches: Switches) -> Flags:
     """Add to ``switches`` what the model needs."""
     try:
         flags = _found(model, switches)
-    except AutogradInside:
-        return find_flags(model, replace(switches, above_autograd=True))
+    except AutogradInside as inside:
+        if switches.gradients:
+            raise
+        switches = replace(switches, above_autograd=True, gradients=inside.off)
+        return find_flags(model, switches)
     return flags or find_flags(model, replace(switches, seeds_torch=True))
 
 

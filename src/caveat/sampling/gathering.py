@@ -76,6 +76,7 @@ class FoundMoments(NamedTuple):
     variance: Tensor  # shape: (batch, *event)
     mean_error: Tensor  # shape: (batch, *event)
     covariance: Tensor | None  # shape: (batch, D, D)
+    excess: float = 0.0  # kurtosis of the noise, to compare with draws
 
 
 class Reading(ABC):

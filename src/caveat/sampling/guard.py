@@ -23,7 +23,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from caveat._torch import set_grad_enabled
+from caveat._torch import make_dual, set_grad_enabled
+from caveat.sampling.higher_order import in_python
 from caveat.sampling.passes import Pass
 from caveat.sampling.rules.attention import attention
 from caveat.sampling.rules.recurrent import (
@@ -34,10 +35,19 @@ from caveat.sampling.rules.recurrent import (
 
 
 class AutogradInside(BaseException):
-    """The model turned gradients on: its passes must run above autograd.
+    """The model uses gradients: its passes must run above autograd.
 
     Not an Exception, so that no ``except Exception`` of a model swallows it.
+
+    Attributes
+    ----------
+    off : bool
+        Whether it relies on gradients that its caller turned on, and they were off.
     """
+
+    def __init__(self, *, off: bool = False) -> None:
+        super().__init__()
+        self.off = off
 
 
 _DROPOUTS = frozenset(
@@ -90,8 +100,15 @@ class Guard(TorchFunctionMode):
             self._notice_way_out(func, args)
         elif func is set_grad_enabled:
             self._notice_autograd(args)
+        elif func in (torch.autograd.grad, Tensor.backward):
+            self._notice_differentiation(args, kwargs)
+        elif func is make_dual and not self._above_autograd:
+            raise AutogradInside
         elif func in (F.batch_norm, F.instance_norm):
             args, kwargs = _running_statistics(func, args, kwargs)
+        elif (seen := in_python(func)) is not None:
+            with self:  # autograd and we follow what is inside
+                return seen(*args, **kwargs)
         elif not self._plain:
             return self._switched_on(func, args, kwargs)
         return func(*args, **kwargs)
@@ -103,6 +120,14 @@ class Guard(TorchFunctionMode):
     def _notice_autograd(self, args: Any) -> None:
         if args[0] and not self._above_autograd:
             raise AutogradInside
+
+    def _notice_differentiation(self, args: Any, kwargs: dict[str, Any]) -> None:
+        if not self._above_autograd:
+            raise AutogradInside
+        outputs = args[0] if args else kwargs.get("outputs", ())
+        outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+        if not torch.is_grad_enabled() and not any(t.requires_grad for t in outputs):
+            raise AutogradInside(off=True)
 
     def _switched_on(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if func is F.multi_head_attention_forward:

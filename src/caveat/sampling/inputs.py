@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.sampling.sparse import is_sparse, same_rows, take_rows
 from caveat.sampling.trees import Structure, flatten, unflatten
 
 _MOST_READINGS = 16
@@ -70,7 +71,7 @@ class Batch:
                     f"The input must have values. Got a tensor of shape "
                     f"{tuple(tensor.shape)} on the device 'meta', which has none."
                 )
-        sizes = [t.shape[axis] for t in tensors if t.dim() > axis]
+        sizes = [t.size(axis) for t in tensors if t.dim() > axis]
         if not sizes:
             raise ShapeError(
                 f"The input needs a batch axis (axis {axis}). Got a tensor of shape "
@@ -114,7 +115,7 @@ class Batch:
     def _other_readings(self) -> Iterator[tuple[int, tuple[bool, ...]]]:
         sized = [isinstance(v, Tensor) and v.dim() > self.axis for v in self.leaves]
         sizes = [
-            v.shape[self.axis] if own else -1
+            v.size(self.axis) if own else -1
             for v, own in zip(self.leaves, sized, strict=True)
         ]
         several = sorted(
@@ -134,13 +135,13 @@ class Batch:
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(self.rows)
             leaves = tuple(
-                v.narrow(self.axis, start, stop - start) if own else v
+                _rows_between(v, self.axis, start, stop) if own else v
                 for v, own in zip(self.leaves, self.batched, strict=True)
             )
             first = self.first_row + start
             return replace(self, leaves=leaves, rows=stop - start, first_row=first)
         leaves = tuple(
-            v.index_select(self.axis, torch.tensor(rows, device=v.device)) if own else v
+            take_rows(v, self.axis, rows) if own else v
             for v, own in zip(self.leaves, self.batched, strict=True)
         )
         return replace(self, leaves=leaves, rows=len(rows), first_row=0)
@@ -161,9 +162,7 @@ class Batch:
         """Two rows that differ if any do; (0, 0) if the batch has but one."""
         for row in range(1, min(self.rows, 64)):
             for leaf, own in zip(self.leaves, self.batched, strict=True):
-                if own and not torch.equal(
-                    leaf.select(self.axis, 0), leaf.select(self.axis, row)
-                ):
+                if own and not same_rows(leaf, self.axis, 0, row):
                     return 0, row
         return 0, 0
 
@@ -172,7 +171,7 @@ class Batch:
         """The rows with a NaN in some input."""
         found = torch.zeros(self.rows, dtype=torch.bool)
         for leaf, own in zip(self.leaves, self.batched, strict=True):
-            if own and leaf.is_floating_point() and leaf.layout == torch.strided:
+            if _is_dense(leaf, own) and leaf.is_floating_point():
                 nan = torch.isnan(leaf.detach()).movedim(self.axis, 0)
                 found |= nan.reshape(self.rows, -1).any(1).cpu()
         return found.nonzero().flatten().tolist()
@@ -187,15 +186,21 @@ class Batch:
         return (self.structure.key, kinds, self.batched, self.axis)
 
     def _kind_of(self, tensor: Tensor, batched: bool) -> tuple[Any, ...]:
+        if tensor.is_nested:  # its sizes are made up anew for every tensor
+            return tensor.dim(), tensor.dtype, tensor.layout
         sizes = list(tensor.shape)
         if batched:
             sizes[self.axis] = -1
         return (*sizes, tensor.dtype, tensor.device, tensor.layout)
 
 
+def _is_dense(leaf: Any, own: bool) -> bool:
+    return own and leaf.layout == torch.strided and not leaf.is_nested
+
+
 def _with_rows(leaves: Sequence[Any], rows: int, axis: int) -> tuple[bool, ...]:
     return tuple(
-        isinstance(v, Tensor) and v.dim() > axis and v.shape[axis] == rows
+        isinstance(v, Tensor) and v.dim() > axis and v.size(axis) == rows
         for v in leaves
     )
 
@@ -246,6 +251,12 @@ def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor
     if like is None:
         return tensor
     return tensor.to(like) if tensor.is_floating_point() else tensor.to(like.device)
+
+
+def _rows_between(tensor: Tensor, axis: int, start: int, stop: int) -> Tensor:
+    if is_sparse(tensor):
+        return take_rows(tensor, axis, range(start, stop))
+    return tensor.narrow(axis, start, stop - start)
 
 
 def _float_of(model: nn.Module | None) -> Tensor | None:
@@ -313,7 +324,8 @@ def check_model(model: Any) -> nn.Module:
             f"model must be a torch.nn.Module. Got {type(model).__name__}; "
             f"wrap a function in a module whose forward calls it."
         )
-    if next(model.parameters(), None) is None and next(model.buffers(), None) is None:
+    tensors = (*model.parameters(), *model.buffers())
+    if not tensors and not model.state_dict():  # quantised modules have only the latter
         raise ParameterError(
             f"{type(model).__name__} has no parameters, so training cannot have given "
             f"it a distribution. Pass the trained network itself."

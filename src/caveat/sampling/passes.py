@@ -20,6 +20,7 @@ from torch import Tensor
 from caveat import _validation as check
 from caveat._random import stream_key
 from caveat._torch import OpOverload
+from caveat.errors import UnsupportedModelError
 from caveat.sampling.copying import ModuleStack
 from caveat.sampling.host import MARK
 from caveat.sampling.noise import BOUNDED, Law, Layout, Mask, NoiseSpec
@@ -27,6 +28,9 @@ from caveat.sampling.raw import Raw
 from caveat.sampling.recorder import Recorder
 
 _aten = torch.ops.aten
+
+_NESTED = """There is dropout on a nested tensor of the strided layout in {where}. It
+has no shape that a mask could have. Make it with layout=torch.jagged, or pad it."""
 
 # What to do in place of an operation; None for operations that draw nothing.
 RuleBook = Callable[[OpOverload], Callable[..., Any] | None]
@@ -204,6 +208,7 @@ class Pass:
         has_rows: bool = True,
     ) -> Drawn | None:
         """The dropout mask of the site reached now; None if nothing is dropped."""
+        self._refuse_nested(tensor)
         rate = check.drop_rate(rate, where=f"{kind} in {self.where}")
         shape = tensor.shape if shape is None else shape
         batch = tensor if has_rows else None
@@ -224,6 +229,7 @@ class Pass:
         fires: bool = True,
     ) -> Tensor:
         """Noise values in the shape of ``like``, in memory of their own."""
+        self._refuse_nested(like)
         shape = tuple(like.shape)
         site = self._reach(
             kind,
@@ -259,6 +265,10 @@ class Pass:
         generator = torch.Generator(like.device)
         address = f"{site.name}@{self.omega.draw}"
         return generator.manual_seed(stream_key(self.omega.seed, address) >> 1)
+
+    def _refuse_nested(self, tensor: Tensor) -> None:
+        if tensor.is_nested:
+            raise UnsupportedModelError(_NESTED.format(where=self.where))
 
     def _reach(
         self,

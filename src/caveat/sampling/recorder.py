@@ -37,10 +37,13 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from caveat._torch import (
     DispatchMode,
+    HigherOrderOperator,
     OpOverload,
     storage_address,
+    takes_apart,
     without_function_modes,
 )
+from caveat.errors import UnsupportedModelError
 from caveat.sampling.checks import Same, SameShape, SameValues
 from caveat.sampling.dispatch import (
     OpInfo,
@@ -52,13 +55,17 @@ from caveat.sampling.dispatch import (
     weak_storage,
     whole_storage,
 )
+from caveat.sampling.higher_order import run_higher_order, run_unknown
 from caveat.sampling.noise import NoiseSpec
 from caveat.sampling.raw import RawNumbers
+from caveat.sampling.sparse import draws_its_pattern, is_sparse, parts, rebuilt
 from caveat.sampling.tape import Op, Ref, Tape, map_refs
 
 _aten = torch.ops.aten
 
 _READING = frozenset(("tolist", "__repr__", "__deepcopy__"))  # values, not memory
+_SPARSE_WRITE = """The model changes a sparse tensor in place ({func}) that it did not
+make in this pass. Write it without the underscore: a = a * 2 in place of a.mul_(2)."""
 
 
 class Recorder(DispatchMode):
@@ -132,7 +139,9 @@ class Recorder(DispatchMode):
         info = op_info(func)
         if info.written:
             return self._run_write(func, info, args, kwargs)
-        result = func(*args, **kwargs)
+        result = (
+            func(*args, **kwargs) if info.known else run_unknown(func, args, kwargs)
+        )
         inputs = {storage_address(t) for t in tensors_in((*args, *kwargs.values()))}
         self._note_fresh(result, inputs)
         self.raw.read(inputs, result)
@@ -159,11 +168,23 @@ class Recorder(DispatchMode):
         self.tape.outputs = [self._output(out) for out in outputs]
         return self.tape
 
+    @property
+    def has_noise(self) -> bool:
+        """Whether any value that is still there depends on noise."""
+        return bool(self._noisy)
+
     def is_noisy(self, tensor: Any) -> bool:
         """Whether the value of ``tensor`` depends on noise."""
         if not self._noisy or not isinstance(tensor, Tensor):
             return False
         return self._is_noisy(storage_address(tensor))
+
+    def ran_unseen(self, name: str, result: Any) -> None:
+        """Note an operation whose inside was not seen, and what it returned."""
+        if self.has_noise:
+            self.escape = f"what {name} does with drawn values is not seen"
+        self.bound = f"what {name} reads is not seen"
+        self._note_fresh(result, set())
 
     def pin(self, tensor: Tensor) -> Tensor:
         """Note that the values of ``tensor`` decide what a rule does."""
@@ -194,6 +215,8 @@ class Recorder(DispatchMode):
     ) -> Any:
         if self._drawing:
             return func(*args, **(kwargs or {}))
+        if any(map(takes_apart, types)):
+            return NotImplemented  # what the subclass makes of it comes back to us
         # Scripted code arrives with the guard still in force; it is not meant for us.
         self._active = False
         try:
@@ -216,7 +239,9 @@ class Recorder(DispatchMode):
             self._active = False
             super().__exit__(*exception)  # type: ignore[no-untyped-call]
 
-    def _dispatch(self, func: OpOverload, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _dispatch(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        if isinstance(func, HigherOrderOperator):
+            return run_higher_order(self, func, args, kwargs)
         rule = self._rule_for(func)
         if rule is not None:
             return rule(func, *args, **kwargs)
@@ -247,7 +272,7 @@ class Recorder(DispatchMode):
         if self._escapes(func, args, kwargs, result, noisy):
             return
         unpack = not isinstance(result, Tensor)
-        results = list(result) if unpack else [result]
+        results = list(_results(result))
         if noisy and (sources := op_info(func).sources):
             self._write_down_clean(func, args, kwargs, results, sources, unpack)
         wanted = [self._depends(t, inputs, noisy) for t in results]
@@ -306,7 +331,7 @@ class Recorder(DispatchMode):
 
     def _depends(self, tensor: Tensor | None, inputs: set[int], noisy: bool) -> bool:
         """False for a view of a clean input: ``clean.expand_as(noisy)`` is clean."""
-        if tensor is None or not tensor.numel():
+        if tensor is None or not tensor.numel() or is_sparse(tensor):
             return tensor is not None
         storage = storage_address(tensor)
         return not noisy or self._is_noisy(storage) or storage not in inputs
@@ -327,6 +352,10 @@ class Recorder(DispatchMode):
             return True
         if noisy and info.dynamic_shape and self._decides_shape(func, args):
             self.escape = self.escape or f"a drawn value decides the shape of {func}"
+        elif noisy and any(t is not None and t.is_nested for t in _results(result)):
+            self.escape = self.escape or f"{func} made a nested tensor of drawn values"
+        elif noisy and draws_its_pattern(func, args, self.is_noisy):
+            self.escape = self.escape or f"drawn values decide the pattern of {func}"
         return self.escape is not None
 
     def _check_number(
@@ -349,6 +378,9 @@ class Recorder(DispatchMode):
         """Put a check of all values onto the tape; drawn ones end the recording."""
         if self.is_noisy(tensor):
             self.escape = self.escape or "drawn values decide what a rule does"
+            return
+        if is_sparse(tensor):
+            self.bound = "values of a sparse tensor decide what is done"
             return
         args = (self._ref(tensor, noisy=False),)
         check = SameValues(tensor.detach().clone())
@@ -401,6 +433,8 @@ class Recorder(DispatchMode):
         return argument
 
     def _number(self, tensor: Tensor, *, noisy: bool) -> int:
+        if is_sparse(tensor):
+            self.bound = "patterns of sparse tensors are not compared"
         storage = storage_address(tensor)
         tracked = self._tracked.get(storage)
         if tracked is None and storage in self._fresh:
@@ -410,7 +444,8 @@ class Recorder(DispatchMode):
         number = self._tracked_number(tensor, tracked)
         if noisy and not tracked.noisy and number not in self.kept:
             self.kept[number] = tensor.detach() if tensor.requires_grad else tensor
-            self._read_on.setdefault(storage, []).append(number)
+            for part in parts(tensor):
+                self._read_on.setdefault(storage_address(part), []).append(number)
         return number
 
     def _output(self, out: Any) -> Any:
@@ -438,6 +473,9 @@ class Recorder(DispatchMode):
         if tracked.base in self.sources:
             self.sources[number] = tensor
             return number
+        if is_sparse(tensor):
+            self.escape = "a sparse tensor was written through its values"
+            return number
         where = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
         args, op = (Ref(tracked.base), *where), _aten.as_strided.default
         self._append(Op(op, args, {}, (number,), noisy=tracked.noisy))
@@ -448,7 +486,8 @@ class Recorder(DispatchMode):
         if number is None:
             number = self.tape.add_constant(tensor, group=-1)
             self._constants[id(tensor)] = number  # the tape keeps it, so the id stays
-            self._read_on.setdefault(storage_address(tensor), []).append(number)
+            for part in parts(tensor):
+                self._read_on.setdefault(storage_address(part), []).append(number)
         return number
 
     # ------------------------------------------------------------ writing
@@ -457,6 +496,8 @@ class Recorder(DispatchMode):
         returned = {}
         for name in info.written:
             target = args[name] if isinstance(name, int) else kwargs.get(name)
+            if isinstance(target, Tensor) and is_sparse(target):
+                return self._write_to_sparse(func, target, args, kwargs)
             if isinstance(target, Tensor) and self.is_outside(target):
                 private = self._privatise(target)
                 returned[id(private)] = target
@@ -471,12 +512,29 @@ class Recorder(DispatchMode):
         self.raw.written(tensors_in(targets), (*args, *kwargs.values()))
         if self._record:
             self._prepare_write(list(tensors_in(targets)), (*args, *kwargs.values()))
-        result = func(*args, **kwargs)
+        result = (
+            func(*args, **kwargs) if info.known else run_unknown(func, args, kwargs)
+        )
         if self._record:
             self._write_down_write(
                 func, args, kwargs, result, list(tensors_in(targets))
             )
         return returned.get(id(result), result)
+
+    def _write_to_sparse(
+        self, func: OpOverload, target: Tensor, args: Any, kwargs: Any
+    ) -> Any:
+        """Such a write may put new values and indices in the place of the old."""
+        if any(storage_address(part) not in self._fresh for part in parts(target)):
+            raise UnsupportedModelError(_SPARSE_WRITE.format(func=func))
+        if any(map(self.is_noisy, tensors_in((*args, *kwargs.values())))):
+            self.escape = f"{func} changed a sparse tensor that depends on noise"
+        elif any(storage_address(part) in self._read_on for part in parts(target)):
+            self.escape = f"{func} changed a sparse tensor after noise had met it"
+        self.bound = f"{func} changed a sparse tensor"
+        result = func(*args, **kwargs)
+        self._note_fresh(result, set())
+        return result
 
     def _prepare_write(self, targets: list[Tensor], arguments: Any) -> None:
         storages = {storage_address(t) for t in tensors_in(arguments)}
@@ -504,15 +562,20 @@ class Recorder(DispatchMode):
         """Constants on a storage about to be written move to its pristine copy."""
         for number in self._read_on.pop(storage, ()):
             old = self.tape.constants[number]
-            self._constants.pop(id(old))
-            self.tape.constants[number] = same_place(old, pristine)
+            self._constants.pop(id(old), None)  # parts of a sparse one move in turn
+            self.tape.constants[number] = rebuilt(
+                old, lambda part: _moved(part, storage, pristine)
+            )
 
     def _turn_noisy(
         self, tracked: "_Tracked", pristine: Tensor, target: Tensor
     ) -> None:
         """Noise is about to be written where there was none."""
-        for number in self._read_on.pop(storage_address(target), ()):
-            self.kept[number] = same_place(self.kept[number], pristine)
+        storage = storage_address(target)
+        for number in self._read_on.pop(storage, ()):
+            self.kept[number] = rebuilt(
+                self.kept[number], lambda part: _moved(part, storage, pristine)
+            )
         whole = self.tape.new_value(pristine, tracked.group)
         op = Op(whole_storage, (Ref(tracked.base),), {}, (whole,), noisy=False)
         self._append(op)
@@ -535,6 +598,9 @@ class Recorder(DispatchMode):
         self._append(whole)
         renamed: dict[int, Ref] = {}
         for number in self._read_on.pop(storage, ()):
+            if is_sparse(self.kept[number]):
+                self.escape = "a sparse tensor was written after noise had met it"
+                continue
             old = self.kept.pop(number)
             seen = same_place(old, pristine)
             new = self.tape.new_value(seen, self.tape.values[copy].group)
@@ -564,7 +630,7 @@ class Recorder(DispatchMode):
         keyword_refs = self._keyword_refs(kwargs, noisy=noisy)
         written = tuple(self._number(t, noisy=noisy) for t in targets)
         unpack = not isinstance(result, Tensor)
-        results = result if unpack else (result,)
+        results = _results(result)
         ids = set(map(id, targets))
         numbers = tuple(
             None if t is None or id(t) in ids else self._number_result(t, noisy=noisy)
@@ -610,11 +676,27 @@ class Recorder(DispatchMode):
 
     def _replace_outside(self, argument: Any) -> Any:
         if isinstance(argument, Tensor):
-            held = self._private.get(storage_address(argument))
-            return argument if held is None else same_place(argument, held.copy)
+            if not any(storage_address(p) in self._private for p in parts(argument)):
+                return argument
+            return rebuilt(argument, self._replace_part)
         if isinstance(argument, list | tuple):
             return type(argument)(map(self._replace_outside, argument))
         return argument
+
+    def _replace_part(self, part: Tensor) -> Tensor:
+        held = self._private.get(storage_address(part))
+        return part if held is None else same_place(part, held.copy)
+
+
+def _results(result: Any) -> tuple[Any, ...]:
+    """What an operation returned: several, one, or nothing."""
+    if isinstance(result, list | tuple):
+        return tuple(result)
+    return () if result is None else (result,)
+
+
+def _moved(part: Tensor, storage: int, copy: Tensor) -> Tensor:
+    return same_place(part, copy) if storage_address(part) == storage else part
 
 
 def rename(op: Op, names: dict[int, Ref]) -> None:

@@ -38,6 +38,7 @@ def find_layout(
     """
     if two is None or three is None or two.dim() != three.dim():
         return None
+    two, three = two.detach(), three.detach()
     grown = [d for d in range(two.dim()) if two.shape[d] != three.shape[d]]
     if len(grown) != 1 or two.shape[grown[0]] * 3 != three.shape[grown[0]] * 2:
         return None

@@ -10,7 +10,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from caveat._torch import below_autograd, compiler_is_loaded
+from caveat._torch import (
+    CompilerWanted,
+    below_autograd,
+    compiler_is_loaded,
+    compiler_kept_out,
+    load_compiler,
+    without_checkpoints,
+)
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import survey
 from caveat.sampling.guard import Guard
@@ -37,6 +44,8 @@ class Switches:
         Leave off what the model itself leaves off, as in plain evaluation.
     above_autograd : bool
         Let autograd follow the pass: a tape then holds what autograd does, too.
+    gradients : bool
+        The model differentiates without turning gradients on itself: turn them on.
     host_generators : bool
         The model draws from generators of Python or numpy, global ones or its own:
         seed them.
@@ -48,6 +57,7 @@ class Switches:
     on: frozenset[str] = frozenset()
     plain: bool = False
     above_autograd: bool = False
+    gradients: bool = False
     host_generators: bool = False
     seeds_torch: bool = False
 
@@ -61,6 +71,17 @@ def run_pass(
     model: nn.Module, batch: Batch, omega: Omega, switches: Switches, *, record: bool
 ) -> tuple[Any, Pass]:
     """Run ``model`` once with the noise of ``omega``, without touching it."""
+    try:
+        with compiler_kept_out():
+            return _run_pass(model, batch, omega, switches, record=record)
+    except CompilerWanted:  # by ``torch.cond``, for one: again, with it set aside
+        load_compiler()
+        return _run_pass(model, batch, omega, switches, record=record)
+
+
+def _run_pass(
+    model: nn.Module, batch: Batch, omega: Omega, switches: Switches, *, record: bool
+) -> tuple[Any, Pass]:
     copy = ModelCopy(model, own_buffers=switches.above_autograd)
     copy.switch_on(switches.on & copy.modules.keys())
     if not switches.plain:
@@ -80,6 +101,10 @@ def run_pass(
         if not above:
             stack.enter_context(torch.no_grad())
             stack.enter_context(below_autograd())
+        else:
+            stack.enter_context(without_checkpoints())
+        if switches.gradients:
+            stack.enter_context(torch.enable_grad())
         stack.enter_context(run.recorder)
         stack.enter_context(Guard(run, above_autograd=above, plain=switches.plain))
         run.start()

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from caveat._torch import storage_address
+from caveat._torch import storage_address, takes_apart
 from caveat.sampling.inputs import Batch
+from caveat.sampling.sparse import parts
 from caveat.sampling.templates import Template
 
 _MOST_KINDS = 16
@@ -48,13 +49,13 @@ class BatchKind:
     """What is known of batches of one kind, as long as the model's tensors stay."""
 
     known: list[Known] = field(default_factory=list)
-    _tensors: tuple[tuple[Tensor, int], ...] = ()
+    _tensors: tuple[tuple[Tensor, int | None], ...] = ()
 
     def note(self, template: Template, batch: Batch, tensors: list[Tensor]) -> None:
         """Keep the template of a batch, if it can serve others."""
         if not self.holds_for(tensors):
             self.known.clear()
-            self._tensors = tuple((t, t.data_ptr()) for t in tensors)
+            self._tensors = tuple((t, _memory(t)) for t in tensors)
         if _can_serve(template, batch, tensors):
             inputs = tuple(map(_remembered, batch.leaves))
             self.known.append(Known(template, inputs))
@@ -63,9 +64,16 @@ class BatchKind:
     def holds_for(self, tensors: list[Tensor]) -> bool:
         """Whether the model's tensors are those that were seen."""
         return len(tensors) == len(self._tensors) and all(
-            one is other and one.data_ptr() == address
+            one is other and address is not None and _memory(one) == address
             for one, (other, address) in zip(tensors, self._tensors, strict=True)
         )
+
+
+def _memory(tensor: Tensor) -> int | None:
+    """Where the numbers of a tensor are; None if that cannot be told."""
+    if takes_apart(type(tensor)):
+        return None
+    return parts(tensor)[0].data_ptr()
 
 
 class TemplateStore:
@@ -89,8 +97,15 @@ class TemplateStore:
 def _can_serve(template: Template, batch: Batch, tensors: list[Tensor]) -> bool:
     """Whether it can be used for other batches at all."""
     own = {storage_address(t) for t in tensors}
-    inputs = (v for v in batch.leaves if isinstance(v, Tensor))
-    return template.bound is None and all(storage_address(v) not in own for v in inputs)
+    inputs = [v for v in batch.leaves if isinstance(v, Tensor)]
+    if template.bound is not None or not all(map(_has_own_memory, inputs)):
+        return False
+    return all(storage_address(v) not in own for v in inputs)
+
+
+def _has_own_memory(tensor: Tensor) -> bool:
+    """Not so sparse and nested tensors: what is inside of them is not compared."""
+    return tensor.layout is torch.strided and not takes_apart(type(tensor))
 
 
 def _remembered(leaf: Any) -> Any:

@@ -132,7 +132,7 @@ def template_of(
     clean.drop_dead()
     inlets = _inlets(clean, recorder.sources, batch)
     for number, *_ in inlets or ():
-        clean.constants[number] = clean.constants[number].new_empty(0)
+        clean.constants[number] = torch.empty(0)
     bound = recorder.bound
     if inlets is None:
         bound = bound or "it holds a part of the input that no operation made"
@@ -179,7 +179,8 @@ def _inlets(
 
 def _same_view(left: Tensor, right: Tensor) -> bool:
     return (
-        storage_address(left) == storage_address(right)
+        left.layout is right.layout is torch.strided
+        and storage_address(left) == storage_address(right)
         and left.shape == right.shape
         and left.stride() == right.stride()
         and left.storage_offset() == right.storage_offset()

@@ -14,7 +14,7 @@ def last_layer(outputs: int) -> LastLayer:
     mean, spread = torch.ones(1, 3).double(), torch.full((1, 3), 0.5).double()
     noise = Independent(mean, frozenset({0}), True, spread, apart=True)
     weight, bias = linear.weight.detach(), linear.bias.detach()
-    return LastLayer(1, None, noise, weight, bias, (), ())
+    return LastLayer(1, None, noise, weight, bias, True, 0.0, (), ())
 
 
 def test_merged_is_the_same_as_whole():

@@ -6,7 +6,7 @@ elements of a row. Both say whether what they hold is exact.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -17,8 +17,12 @@ from caveat.predictive.gaussian import JOINT_LIMIT
 from caveat.predictive.moments import flat_event
 from caveat.sampling.closed_form.activations import Transformed, in_blocks
 from caveat.sampling.closed_form.covariances import linear_covariance
+from caveat.sampling.closed_form.origins import Origins
 
 Map = Callable[[Tensor], Tensor]
+
+_COPIES = "copies of one drawn value (expand, repeat)"
+_LARGER = "a constant of a larger shape"
 
 
 class NotSupportedError(Exception):
@@ -89,12 +93,23 @@ class Independent(Belief):
     Attributes
     ----------
     apart : bool
-        Whether they really are.
+        Whether they really are, but for what ``drawn`` says.
+    drawn : tuple of Origins
+        Which of them are copies of one drawn number, for each noise in them.
+    copies : bool
+        Whether places of a row depend on the same numbers: they must not be summed.
     """
 
     spread: Tensor
     apart: bool = False
     _joint: Callable[[], Tensor | None] | None = None
+    drawn: tuple[Origins, ...] = ()
+    copies: bool = False
+
+    @property
+    def apart_in_rows(self) -> bool:
+        """Whether no two elements of a row are copies of one drawn number."""
+        return not self.copies and all(i.apart_in_rows() for i in self.drawn)
 
     @property
     def variance(self) -> Tensor:
@@ -106,9 +121,14 @@ class Independent(Belief):
         size = self.mean[0].numel()
         if size != 1 and not (self.apart and size <= JOINT_LIMIT):
             return None
+        if size != 1 and not self.apart_in_rows:
+            return None
         return torch.diag_embed(flat_event(self.spread, 1))
 
     def linear(self, weight: Tensor, bias: Tensor | None) -> Self:
+        if not all(i.apart_on_last_axis() for i in self.drawn):
+            raise NotSupportedError(f"a linear layer over {_COPIES}")
+        apart_in_rows = self.apart_in_rows
         # E87: E = W m + b,  Var = W² v
         mean = torch.nn.functional.linear(self.mean, weight, bias)
         spread = torch.nn.functional.linear(self.spread, weight.square())
@@ -117,12 +137,20 @@ class Independent(Belief):
         def joint() -> Tensor | None:
             return linear_covariance(weight, before)
 
-        exact = self.exact and self.apart
         return replace(
-            self, mean=mean, spread=spread, exact=exact, apart=False, _joint=joint
+            self,
+            mean=mean,
+            spread=spread,
+            exact=self.exact and self.apart,
+            apart=False,
+            _joint=joint if apart_in_rows else None,
+            drawn=(),
+            copies=not apart_in_rows,
         )
 
     def spread_by(self, mean: Map, variance: Map, what: str) -> Self:
+        if not self.apart_in_rows:
+            raise NotSupportedError(f"{what} over {_COPIES}")
         return replace(
             self,
             mean=mean(self.mean),
@@ -130,6 +158,7 @@ class Independent(Belief):
             exact=self.exact and self.apart,
             apart=False,
             _joint=None,
+            drawn=(),
         )
 
     def scaled(self, factor: Any) -> Self:
@@ -137,7 +166,7 @@ class Independent(Belief):
         joint = self._joint
         mean = self.mean * factor
         if mean.shape != self.mean.shape:
-            raise NotSupportedError("a product with a constant of a larger shape")
+            raise NotSupportedError(f"a product with {_LARGER}")
 
         def scaled_joint() -> Tensor | None:
             whole = None if joint is None else joint()
@@ -151,22 +180,40 @@ class Independent(Belief):
     def shifted(self, term: Any) -> Self:
         mean = self.mean + _like(term, self.mean)
         if mean.shape != self.mean.shape:
-            raise NotSupportedError("a sum with a constant of a larger shape")
+            raise NotSupportedError(f"a sum with {_LARGER}")
         return replace(self, mean=mean)
 
     def reshaped(self, function: Map) -> Self:
         mean, spread = function(self.mean), function(self.spread)
+        if self.copies and mean.shape[-1:] != self.mean.shape[-1:]:
+            raise NotSupportedError(f"a change of shape of {_COPIES}")
+        drawn = self.drawn
+        if not drawn and mean.numel() > self.mean.numel():
+            drawn = (Origins.of(self.mean.shape),)  # from here on there are copies
         kept = self._joint is not None and _same_order(function, self.mean)
         return replace(
-            self, mean=mean, spread=spread, _joint=self._joint if kept else None
+            self,
+            mean=mean,
+            spread=spread,
+            _joint=self._joint if kept else None,
+            drawn=tuple(i.seen(function) for i in drawn),
         )
 
     def activated(self, function: Callable[..., Transformed], *args: Any) -> Self:
         parts = in_blocks(function, self.mean, self.spread, *args)
         mean = torch.cat([part.mean for part in parts])
         spread = torch.cat([part.variance for part in parts])
+        pooled = mean.shape != self.mean.shape
+        if pooled and not self.apart_in_rows:
+            raise NotSupportedError(f"pooling of {_COPIES}")
         return replace(
-            self, mean=mean, spread=spread, exact=False, apart=False, _joint=None
+            self,
+            mean=mean,
+            spread=spread,
+            exact=False,
+            apart=False,
+            _joint=None,
+            drawn=() if pooled else self.drawn,
         )
 
     def times(self, noise: "Independent") -> Self:
@@ -177,6 +224,7 @@ class Independent(Belief):
             spread=spread,
             sources=self.sources | noise.sources,
             _joint=None,
+            drawn=(*self.drawn, *_spread_over(noise, self.mean.shape)),
         )
 
 
@@ -195,6 +243,8 @@ class Correlated(Belief):
     @classmethod
     def of(cls, belief: Independent) -> "Correlated":
         """Elements that are independent."""
+        if not belief.apart_in_rows:
+            raise NotSupportedError(f"{_COPIES}, with correlations")
         joint = torch.diag_embed(flat_event(belief.spread, 1))
         return cls(belief.mean, belief.sources, belief.exact, joint)
 
@@ -217,12 +267,17 @@ class Correlated(Belief):
 
     def scaled(self, factor: Any) -> Self:
         factor = _like(factor, self.mean)
+        if (self.mean * factor).shape != self.mean.shape:
+            raise NotSupportedError(f"a product with {_LARGER}")
         flat = flat_event(factor.expand(self.mean.shape), 1)
         joint = self.joint * flat[:, :, None] * flat[:, None]
         return replace(self, mean=self.mean * factor, joint=joint)
 
     def shifted(self, term: Any) -> Self:
-        return replace(self, mean=self.mean + _like(term, self.mean))
+        mean = self.mean + _like(term, self.mean)
+        if mean.shape != self.mean.shape:
+            raise NotSupportedError(f"a sum with {_LARGER}")
+        return replace(self, mean=mean)
 
     def reshaped(self, function: Map) -> Self:
         if not _same_order(function, self.mean):
@@ -241,12 +296,20 @@ class Correlated(Belief):
         return replace(self, mean=mean, exact=False, joint=joint)
 
     def times(self, noise: Independent) -> Self:
+        if not noise.apart_in_rows:
+            raise NotSupportedError(f"noise made of {_COPIES}, with correlations")
         mean, variance = _product(self, noise)
         factor = flat_event(noise.mean.expand(self.mean.shape), 1)
         joint = self.joint * factor[:, :, None] * factor[:, None]
         joint.diagonal(dim1=-2, dim2=-1).copy_(flat_event(variance, 1))
         sources = self.sources | noise.sources
         return replace(self, mean=mean, joint=joint, sources=sources)
+
+
+def _spread_over(noise: Independent, shape: Sequence[int]) -> Iterator[Origins]:
+    """The numbers of a noise at the elements of what it multiplies."""
+    for identity in noise.drawn:
+        yield identity.seen(lambda numbers: numbers.expand(tuple(shape)))
 
 
 def _same_order(function: Map, mean: Tensor) -> bool:

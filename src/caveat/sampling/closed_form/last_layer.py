@@ -20,7 +20,8 @@ from caveat.sampling.closed_form.beliefs import (
     has_own_noise,
 )
 from caveat.sampling.closed_form.covariances import linear_covariance
-from caveat.sampling.closed_form.propagation import noise_belief
+from caveat.sampling.closed_form.origins import Origins
+from caveat.sampling.closed_form.propagation import largest_excess, noise_belief
 from caveat.sampling.closed_form.rules import rule_of
 from caveat.sampling.endings import Ending, Product
 from caveat.sampling.rewriting.uses import linear_arguments
@@ -41,6 +42,11 @@ class LastLayer:
         Mean and variance of the noise.
     weight, bias : Tensor
         Of the linear layer.
+    apart_in_rows : bool
+        Whether all that the layer sees of a row has noise of its own; if not, what it
+        sums over has, but its places share noise: their covariance is not known.
+    excess : float
+        Excess kurtosis of the noise.
     """
 
     features: int
@@ -48,6 +54,8 @@ class LastLayer:
     noise: Independent
     weight: Tensor
     bias: Tensor | None
+    apart_in_rows: bool
+    excess: float
     _before: tuple[Callable[[Tensor], Tensor], ...]
     _after: tuple[Callable[[Belief], Belief], ...]
 
@@ -90,6 +98,8 @@ class LastLayer:
         variance = torch.nn.functional.linear(spread, weight.square()) + between
 
         def covariance() -> Tensor | None:
+            if not self.apart_in_rows:
+                return None
             within = linear_covariance(weight, spread)
             return None if within is None or joint is None else within + joint
 
@@ -126,6 +136,10 @@ def last_layer_of(ending: Ending) -> LastLayer | None:
     if factors is None or arguments is None:
         return None
     features, noise = factors
+    before = tuple(_on_tensors(op) for op in ending.before)
+    drawn = _drawn_at_layer(noise, tape.values[features].shape, before)
+    if not all(identity.apart_on_last_axis() for identity in drawn):
+        return None
     _, weight, bias = arguments
     constant = tape.constants.get(features)
     layer = LastLayer(
@@ -134,10 +148,27 @@ def last_layer_of(ending: Ending) -> LastLayer | None:
         noise,
         tape.constants[weight].detach(),
         None if bias is None else tape.constants[bias].detach(),
-        tuple(_on_tensors(op) for op in ending.before),
+        all(identity.apart_in_rows() for identity in drawn),
+        largest_excess(tape),
+        before,
         tuple(_on_beliefs(op, tape) for op in ending.after),
     )
     return layer if _ends_in(layer, ending) else None
+
+
+def _drawn_at_layer(
+    noise: Independent,
+    shape: Sequence[int],
+    before: Sequence[Callable[[Tensor], Tensor]],
+) -> list[Origins]:
+    """Which drawn number is behind each element that the linear layer sees."""
+    found = []
+    for identity in noise.drawn:
+        identity = identity.seen(lambda numbers: numbers.expand(tuple(shape)))
+        for function in before:
+            identity = identity.seen(function)
+        found.append(identity)
+    return found
 
 
 def _ends_in(layer: LastLayer, ending: Ending) -> bool:

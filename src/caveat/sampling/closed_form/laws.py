@@ -52,3 +52,17 @@ def _(law: Exponential) -> LawMoments:
 def _(law: Integers) -> LawMoments:
     size = law.high - law.low
     return LawMoments((law.low + law.high - 1) / 2.0, (size**2 - 1) / 12.0)
+
+
+def law_excess(law: Law) -> float:
+    """Excess kurtosis of a law, or 0 if it is below that of a Gaussian.
+
+    Examples
+    --------
+    >>> law_excess(Mask(keep_prob=0.9))
+    5.11...
+    """
+    if isinstance(law, Mask):
+        spread = law.keep_prob * (1.0 - law.keep_prob)
+        return max(0.0, 1.0 / spread - 6.0) if spread > 0.0 else 0.0
+    return 6.0 if isinstance(law, Exponential) else 0.0

@@ -21,7 +21,8 @@ from caveat.sampling.closed_form.beliefs import (
     Independent,
     NotSupportedError,
 )
-from caveat.sampling.closed_form.laws import law_moments
+from caveat.sampling.closed_form.laws import law_excess, law_moments
+from caveat.sampling.closed_form.origins import Origins
 from caveat.sampling.closed_form.rules import LAYERS, rule_of
 from caveat.sampling.noise import NoiseSpec
 from caveat.sampling.tape import Op, Tape, map_refs
@@ -94,7 +95,16 @@ def noise_belief(spec: Any, source: int) -> Independent:
     mean, variance = law_moments(spec.law)
     like = torch.empty(spec.shape, dtype=working_dtype(spec.dtype), device=spec.device)
     centre, spread = torch.full_like(like, mean), torch.full_like(like, variance)
-    return Independent(centre, frozenset({source}), True, spread, apart=True)
+    drawn = (Origins.of(spec.shape),)
+    return Independent(
+        centre, frozenset({source}), True, spread, apart=True, drawn=drawn
+    )
+
+
+def largest_excess(tape: Tape) -> float:
+    """The largest excess kurtosis among the noises of a tape."""
+    laws = (s.law for s in tape.noises.values() if isinstance(s, NoiseSpec))
+    return max(map(law_excess, laws), default=0.0)
 
 
 def _half(constant: Tensor) -> bool:

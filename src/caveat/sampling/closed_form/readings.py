@@ -5,6 +5,7 @@ The draws stay what they are; closed forms stand beside them. An :class:`Exact` 
 with earlier noise) averages closed forms over the earlier noise.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import final
 
@@ -12,11 +13,13 @@ import torch
 from torch import Tensor
 
 from caveat._torch import below_autograd
+from caveat.errors import CaveatWarning
 from caveat.predictive import GaussianPredictive
 from caveat.predictive.gaussian import EXACT
 from caveat.predictive.moments import working_dtype
 from caveat.predictive.strata import Slices
 from caveat.sampling.closed_form.beliefs import Belief
+from caveat.sampling.closed_form.checking import contradicted
 from caveat.sampling.closed_form.conditional import ConditionalMoments
 from caveat.sampling.closed_form.cost import is_nearly_free
 from caveat.sampling.closed_form.last_layer import LastLayer, last_layer_of
@@ -28,6 +31,9 @@ from caveat.sampling.replay import Replay
 from caveat.sampling.tape import Ref
 
 INTEGRATED = "rao-blackwell"
+_FEATURES = 3.0  # excess kurtosis allowed for drawn features, of which none is known
+_CONTRADICTED = """The closed form of mean and variance contradicts the {n} draws beside
+it, which are used instead. This should not happen: please report the model."""
 _BLOCK = 32  # draws whose conditional moments are summed before they are merged
 
 
@@ -38,12 +44,13 @@ class Exact(Reading):
     def __init__(self, session: Session, picker: Picker, layer: LastLayer) -> None:
         super().__init__(session, picker)
         assert layer.constant is not None
+        self._excess = layer.excess
         with torch.no_grad(), below_autograd():
             self._belief = layer.exact()
 
     def moments(self) -> FoundMoments:
         nothing = torch.zeros_like(self._belief.mean)
-        return _found(EXACT, self._belief, nothing)
+        return _found(EXACT, self._belief, nothing, self._excess)
 
 
 @final
@@ -77,7 +84,9 @@ class Integrated(Reading):
 
     def moments(self) -> FoundMoments:
         assert self._sums is not None
-        return _found(INTEGRATED, *self._sums.belief(self._layer, self._slices))
+        excess = self._layer.excess + _FEATURES
+        belief, error = self._sums.belief(self._layer, self._slices)
+        return _found(INTEGRATED, belief, error, excess)
 
     def _take(self, means: list[Tensor], square: Tensor) -> None:
         block = torch.stack(means)
@@ -121,19 +130,28 @@ def improved(
     """The predictive of draws, with closed forms found for all of its batches."""
     if len({part.method for part in parts}) > 1:
         return drawn
+    mean = torch.cat([part.mean for part in parts])
+    variance = torch.cat([part.variance for part in parts])
+    own = (drawn.mean, drawn.epistemic_variance, drawn.n_draws)
+    if contradicted(mean, variance, *own, max(part.excess for part in parts)):
+        message = _CONTRADICTED.format(n=drawn.n_draws)
+        warnings.warn(message, CaveatWarning, stacklevel=2)
+        return drawn
     joints = [part.covariance for part in parts if part.covariance is not None]
     return drawn.with_moments(
-        torch.cat([part.mean for part in parts]),
-        torch.cat([part.variance for part in parts]),
+        mean,
+        variance,
         method=parts[0].method,
         mean_error=torch.cat([part.mean_error for part in parts]),
         covariance=torch.cat(joints) if joints else None,
     )
 
 
-def _found(method: str, belief: Belief, mean_error: Tensor) -> FoundMoments:
-    joint = belief.covariance()
-    return FoundMoments(method, belief.mean, belief.variance, mean_error, joint)
+def _found(
+    method: str, belief: Belief, mean_error: Tensor, excess: float
+) -> FoundMoments:
+    mean, variance, joint = belief.mean, belief.variance, belief.covariance()
+    return FoundMoments(method, mean, variance, mean_error, joint, excess)
 
 
 def _add_square(total: Tensor | None, features: Tensor) -> Tensor:

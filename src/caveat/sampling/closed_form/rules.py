@@ -83,7 +83,9 @@ def _neg(value: Belief) -> Belief:
     return value.scaled(-1.0)
 
 
-def _view(func: Callable[..., Tensor], value: Belief, *args: Any, **kw: Any) -> Belief:
+def _view(func: Callable[..., Tensor], value: Any, *args: Any, **kw: Any) -> Belief:
+    if not isinstance(value, Belief):
+        raise NotSupportedError("a write of noise into a constant")
     return value.reshaped(lambda tensor: func(tensor, *args, **kw))
 
 

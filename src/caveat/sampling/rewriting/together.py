@@ -14,6 +14,7 @@ from torch import Tensor
 
 from caveat._torch import op_name, op_overload
 from caveat.sampling.rewriting.in_place import ELEMENTWISE
+from caveat.sampling.sparse import is_sparse
 from caveat.sampling.tape import Op, Ref, Tape, map_refs, refs_in
 
 _aten = torch.ops.aten
@@ -94,6 +95,10 @@ def draws_together(tape: Tape) -> Tape | None:
         return None  # it speaks of places in memory, which are others here
     if any(0 in value.shape for value in tape.values):
         return None
+    if _has_sparse(tape):
+        return None  # such a tensor cannot be repeated in front
+    if any(getattr(op.func, "namespace", "aten") != "aten" for op in tape.ops):
+        return None  # vmap would run it draw by draw, and say so on the screen
     whole = _Rewriter(tape.copy())
     for op in tape.ops:
         if not whole.draws(op):
@@ -101,6 +106,13 @@ def draws_together(tape: Tape) -> Tape | None:
         whole.add(op)
     whole.tape.ops = whole.ops
     return whole.tape
+
+
+def _has_sparse(tape: Tape) -> bool:
+    """Whether any value is sparse: a constant, or made by an operation for them."""
+    if any(map(is_sparse, tape.constants.values())):
+        return True
+    return any("sparse" in op_name(op.func) for op in tape.ops)
 
 
 class _Rewriter:

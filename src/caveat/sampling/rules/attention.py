@@ -19,8 +19,8 @@ _aten = torch.ops.aten
 
 
 def attention(  # noqa: PLR0913 (torch's own arguments)
-    query: Tensor,  # shape: (..., heads, length, width)
-    key: Tensor,  # shape: (..., heads, source, width)
+    query: Tensor,  # shape: (..., length, width), heads before
+    key: Tensor,  # shape: (..., source, width)
     value: Tensor,
     attn_mask: Tensor | None = None,
     is_causal: bool = False,
@@ -35,6 +35,18 @@ def attention(  # noqa: PLR0913 (torch's own arguments)
     ``look_at_mask`` allows reading the mask's values, to skip the guard against rows
     that may attend to nothing when there is no such row.
     """
+    if max(query.dim(), key.dim(), value.dim()) < 3:  # one head, and no batch
+        mixed = attention(
+            query.unsqueeze(0),
+            key,
+            value,
+            attn_mask,
+            is_causal,
+            drop=drop,
+            look_at_mask=look_at_mask,
+            scale=scale,
+        )
+        return mixed.squeeze(0)
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], dim=-3)

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from caveat._torch import OpOverload, op_name
-from caveat.errors import UnsupportedModelError
 from caveat.sampling.passes import Drawn, Pass
 
 _aten = torch.ops.aten
@@ -55,13 +54,12 @@ def _native_dropout(
     drawn = run.mask("dropout", p, x, fires=bool(train))
     if drawn is None:
         return x.clone(), torch.ones_like(x, dtype=torch.bool)
-    if drawn.layout is not None and drawn.layout.factor > 1:
-        raise UnsupportedModelError(
-            f"native_dropout in {run.where} acts on a batch folded with another axis, "
-            f"which is not supported. Call F.dropout instead."
-        )
+    layout, kept = drawn.layout, drawn.noise
     with run.recorder:
-        return times(run, x, drawn), drawn.noise.ne(0).expand(x.shape)
+        if layout is not None:
+            rows = x.shape[layout.axis] // layout.factor
+            kept = kept.expand(layout.split(x.shape, rows))
+        return times(run, x, drawn), kept.ne(0).reshape(x.shape)
 
 
 def _saturate(run: Pass, x: Tensor, drawn: Drawn, rate: float) -> Tensor:

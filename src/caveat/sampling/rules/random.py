@@ -179,8 +179,11 @@ def _rrelu_with_noise(
 def with_own_generator(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Any other random operation: a generator of its own, seeded by its address.
 
-    Its numbers have no address each, so it cannot be replayed.
+    Its numbers have no address each, so it cannot be replayed. What could drop but
+    has a rate of 0 (fused attention under gradients) draws nothing.
     """
+    if _drops_nothing(func, args, kwargs):
+        return run.recorder.run(func, *args, **kwargs)
     if not any(a.name == "generator" for a in op_arguments(func)):
         raise UnsupportedModelError(
             f"{run.where} calls {func}, whose randomness cannot be controlled. "
@@ -207,6 +210,14 @@ def as_seeded(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
     elif tensors:  # it may be on the tape, where it would draw once more
         run.recorder.bound = f"{func} draws seeded numbers"
     return run.recorder.run(func, *args, **kwargs)
+
+
+def _drops_nothing(func: OpOverload, args: Any, kwargs: dict[str, Any]) -> bool:
+    for position, argument in enumerate(op_arguments(func)):
+        if argument.name in ("dropout_p", "dropout"):
+            given = args[position] if position < len(args) else argument.default_value
+            return kwargs.get(argument.name, given) == 0.0
+    return False
 
 
 def _integers(bounds: Sequence[int]) -> Integers:

@@ -26,7 +26,9 @@ def drops_between_layers(args: Sequence[Any]) -> bool:
     return bool(num_layers > 1 and dropout > 0.0)
 
 
-def layer_by_layer(func: Any, args: Sequence[Any], drop: DropBetween) -> Any:
+def layer_by_layer(
+    func: Any, args: Sequence[Any], drop: DropBetween, **options: Any
+) -> Any:
     """Run ``func`` (``torch.lstm`` and its kin) layer by layer with ``drop`` between.
 
     ``args`` are those of the operation: (input, hx, params, has_biases, num_layers,
@@ -48,7 +50,15 @@ def layer_by_layer(func: Any, args: Sequence[Any], drop: DropBetween) -> Any:
         start = _state_of_layer(hx, layer, directions)
         head = [x, batch_sizes, start] if packed else [x, start]
         x, *state = func(
-            *head, mine, has_biases, 1, 0.0, False, bidirectional, *batch_first
+            *head,
+            mine,
+            has_biases,
+            1,
+            0.0,
+            False,
+            bidirectional,
+            *batch_first,
+            **options,
         )
         states.append(tuple(state))
     return (x, *(torch.cat(parts) for parts in zip(*states, strict=True)))
@@ -90,20 +100,27 @@ def mask_between_layers(
         return drawn.noise.flatten(0, 1).index_select(0, place.to(x.device))
 
 
-def _recurrent(run: Pass, func: OpOverload, *args: Any) -> Any:
+def _recurrent(run: Pass, func: OpOverload, *args: Any, **options: Any) -> Any:
     if not drops_between_layers(args):
-        return run.recorder.run(func, *args)
+        return run.recorder.run(func, *args, **options)
 
     def drop(x: Tensor, rate: float, fires: bool, batch_sizes: Tensor | None) -> Tensor:
         mask = mask_between_layers(run, x, rate, fires, batch_sizes)
         return x if mask is None else x * mask
 
     with run.recorder:
-        return layer_by_layer(func, args, drop)
+        return layer_by_layer(func, args, drop, **options)
 
 
 RULES: dict[OpOverload, Callable[..., Any]] = {
     overload: _recurrent
-    for packet in (_aten.lstm, _aten.gru, _aten.rnn_tanh, _aten.rnn_relu)
+    for packet in (
+        _aten.lstm,
+        _aten.gru,
+        _aten.rnn_tanh,
+        _aten.rnn_relu,
+        _aten.quantized_lstm,
+        _aten.quantized_gru,
+    )
     for overload in (packet.input, packet.data)
 }
