@@ -60,7 +60,7 @@ def test_a_graph_is_replayed():
             return super().forward(x, adjacency)
 
     MCDropout(Counting(), seed=0).draws(normal(N, 5), adjacency(), n_draws=50)
-    assert len(calls) < 15
+    assert len(calls) < 30  # looks, and one recorded pass
 
 
 def test_a_sparse_tensor_changed_in_place_is_refused():

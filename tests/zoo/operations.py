@@ -229,7 +229,7 @@ SPECIMENS = [
         lambda: AttentionWithoutDropout(heads=None, rate=0.3),
         SEQUENCE,
         fixed_sites=False,
-        filter_warnings=("AttentionWithoutDropout draws noise for this batch",),
+        filter_warnings=("AttentionWithoutDropout draws noise",),
     ),
     Specimen(
         "flex_attention",
