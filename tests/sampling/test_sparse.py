@@ -43,6 +43,7 @@ def test_a_dense_tensor_is_its_only_part():
     assert torch.equal(take_rows(x, 0, [1]), x[[1]])
 
 
+@pytest.mark.filterwarnings("ignore:WritesValues draws noise at")
 def test_values_of_the_caller_stay_as_they_are():
     x, graph = normal(N, 5), adjacency().coalesce()
     before = graph.to_dense()

@@ -275,6 +275,7 @@ SPECIMENS = [
         ragged,
         sites=1,
         row_wise=False,
+        fixed_sites=False,
         filter_warnings=(NESTED, ".* are not independent of each other"),
     ),
     Specimen("ragged", Ragged, ragged, may_refuse=True, filter_warnings=(NESTED,)),
