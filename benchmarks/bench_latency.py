@@ -247,12 +247,14 @@ def _estimator_verdict(n_draws: int) -> Verdict:
     ours = Moments(
         found.mean.double().view(1, 1), found.epistemic_variance.double().view(1, 1)
     )
-    net = model.networks_[0].double()
+    net, scaling = model.networks_[0].double(), model.scaling_
     dropout_modules_on(net)
-    case = Case(net, (torch.from_numpy(row),), {})
+    scaled = torch.from_numpy((row - scaling.x_mean) / scaling.x_std)
+    case = Case(net, (scaled,), {})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         draws = naive_draws(case, Tensor.double, n_draws=REFERENCE * n_draws)
+    draws = draws * float(scaling.y_std[0]) + float(scaling.y_mean[0])
     return compare(ours, draws.view(-1, 1, 1), n_draws=n_draws)
 
 

@@ -19,6 +19,7 @@ PROTOCOLS = {"AttributeError", "StopIteration", "typer.Exit"}
 # Signals between our own functions: caught before a user can see them.
 SIGNALS = {
     "AutogradInside": "sampling/guard.py",
+    "CompilerWanted": "_torch.py",
     "Departed": "sampling/checks.py",
     "NotSupportedError": "sampling/closed_form/beliefs.py",
     "NoRuleError": "sampling/closed_form/propagation.py",

@@ -453,9 +453,9 @@ def test_early_stopping_keeps_the_best_weights():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 5)), rng.normal(size=60)
     given = {"precision": 1.0, "drop_rate": 0.01}
-    full = quick_regressor(**given, schedule=Schedule(300)).fit(x, y)
+    full = quick_regressor(**given, schedule=Schedule(900)).fit(x, y)
     stopping = EarlyStopping(share=0.3, patience=5)
-    schedule = Schedule(300, early_stopping=stopping)
+    schedule = Schedule(900, early_stopping=stopping)
     early = quick_regressor(**given, schedule=schedule).fit(x, y)
     assert early.n_steps_[0] < 0.5 * full.n_steps_[0]
     new = rng.normal(size=(300, 5)), rng.normal(size=300)

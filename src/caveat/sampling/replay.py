@@ -6,14 +6,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from caveat._strata import SLICE
 from caveat.errors import CaveatError
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import draws_together, optimised, without_writes
 from caveat.sampling.tape import Ref, Tape
-from caveat.sampling.work import OPERATION, held_by, work_of
+from caveat.sampling.work import OPERATION, held_by, starts_of, work_of
 
 _BESIDE = 3  # draws that are computed to look at one of them
-_TOGETHER = 1 << 21  # numbers that may be held for draws computed together
+_TOGETHER = 1 << 23  # numbers that may be held for draws computed together
+_FEWEST = 8  # draws that are computed together, however large they are
+_SMALL = 16  # times the work of starting an operation; tried on small networks
 
 
 class Replay:
@@ -91,14 +94,20 @@ def programs(tape: Tape, handed: frozenset[int]) -> Iterator[Program]:
 
 
 def _is_mostly_overhead(tape: Tape) -> bool:
-    """Whether starting the operations of a draw takes longer than doing them."""
+    """Whether draws are so small that they are faster together than one by one.
+
+    Not only is each operation started once for all: a product with few rows is mostly
+    spent on fetching its weights.
+    """
     work = sum(work_of(op, tape) for op in tape.ops)
-    return work <= OPERATION * (len(tape.ops) + 1)
+    starts = 1 + sum(starts_of(op, tape) for op in tape.ops)
+    return work <= _SMALL * OPERATION * starts
 
 
 def _draws_at_once(tape: Tape) -> int:
     """How many draws to compute together, a multiple of a slice of draws."""
-    return max(16, _TOGETHER // max(1, held_by(tape)) // 16 * 16)
+    draws = _TOGETHER // max(1, held_by(tape))
+    return draws // SLICE * SLICE if draws >= SLICE else max(_FEWEST, draws)
 
 
 def _close(left: Any, right: Any) -> bool:

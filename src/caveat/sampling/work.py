@@ -28,6 +28,14 @@ def work_of(op: Op, tape: Tape) -> float:
     return float(results * PER_NUMBER)
 
 
+def starts_of(op: Op, tape: Tape) -> int:
+    """Operations that are started in turn: recurrent layers start some a step."""
+    if op_name(op.func) not in _RECURRENT or op.results[0] is None:
+        return 1
+    first, second = tape.values[op.results[0]].shape[-3:-1] or (1, 1)
+    return 1 + (second if op.args[-1] is True else first)
+
+
 def held_by(tape: Tape) -> int:
     """Numbers that all values of a draw hold, if none were let go."""
     made = [n for op in tape.ops for n in op.results if n is not None]

@@ -136,7 +136,7 @@ def grid_search(
     Examples
     --------
     >>> x = np.linspace(-1, 1, 60)[:, None]
-    >>> spec = NetworkSpec((20,), schedule=Schedule(epochs=20))
+    >>> spec = NetworkSpec((20,), schedule=Schedule(epochs=200))
     >>> specs = [spec.vary(drop_rate=rate) for rate in (0.01, 0.9)]
     >>> [choice] = grid_search([Task("line", x, 2 * x)], specs)
     >>> choice.spec.drop_rate

@@ -29,7 +29,7 @@ class Answers:
         cls, net: nn.Sequential, image: Tensor, *, n_draws: int, keep: bool = False
     ) -> "Answers":
         """Ask the network about images of bytes, (images, 28, 28)."""
-        predictive = MCDropout(net, seed=0).classify(
+        predictive = MCDropout(net, seed=0, stratified=False).classify(
             as_input(image), n_draws=n_draws, keep_draws=keep, batch_size=BATCH
         )
         return cls(predictive, standard_log_probs(net, image))
