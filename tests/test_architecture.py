@@ -88,8 +88,8 @@ GLOBAL = re.compile(
     r"|(np|numpy)\.random\.(seed|set_state)|random\.(seed|setstate))"
 )
 # Where a model's own calls of Python's and numpy's generators are answered; and where
-# Python's is put back after an import that draws from it, torch's after an operator that
-# is not its own.
+# Python's is put back after an import that draws from it, torch's after an operator
+# that is not its own.
 ALLOWED = {"sampling/host.py", "sampling/higher_order.py", "_progress.py"}
 
 

@@ -28,8 +28,8 @@ from caveat.sampling.inputs import Batch, key_of
 from caveat.sampling.noise import Layout
 from caveat.sampling.passes import DrawOmega, Pass
 from caveat.sampling.plans import Plan, plan_for, widened
-from caveat.sampling.program import Program
-from caveat.sampling.replay import Replay, programs
+from caveat.sampling.program import Program, cut
+from caveat.sampling.replay import Replay, programs, same_leaves
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.sparse import is_sparse
@@ -45,6 +45,8 @@ not used, or a detour through numpy."""
 _NOT_DENSE = """The model returns a {kind}, whose draws cannot be stacked. Return
 a plain tensor: .to_dense() of a sparse one, .to_padded_tensor(0.0) of a nested one,
 .full_tensor() of a distributed one."""
+
+_AT_ONCE = 64  # draws that are computed along one way, then along another
 
 _NO_TENSOR = """The model must return a tensor or a structure with one. Got {kinds}."""
 
@@ -151,14 +153,10 @@ class Session:
         self._modelled: tuple[int, list[Any]] | None = None
         self._tensors = tensors
         self._kind = plan.templates.kind(_kind_of(sampler, batch))
-        recalled = self._recalled()
-        if recalled is not None and recalled[0].is_safe_for(batch):
-            self._ways.append(recalled[1])
-            self.structure = recalled[0].template.structure
-        else:
+        # Ways of earlier batches that this one might go, too.
+        self._known = self._kind.known_for(tensors)
+        if not self._recall():
             self._run_model(0)
-            if recalled is not None:
-                self._judge(*recalled)
 
     @property
     def rows_mix(self) -> bool:
@@ -222,23 +220,30 @@ class Session:
 
         A tensor is only good until the next draw is asked for.
         """
-        draw = draws.start
-        while draw < draws.stop:
-            if self._modelled is not None and draw == self._modelled[0]:
-                yield self._modelled[1]
-                draw += 1
-                continue
-            if self._ways:
-                for leaves in self._ways[0].replay.leaves(
-                    self.seed, range(draw, draws.stop)
-                ):
-                    if leaves is None:
-                        break
-                    yield leaves
-                    draw += 1
-            if draw < draws.stop:
-                yield self._another_way(draw)
-                draw += 1
+        if self._modelled is not None and draws.start == self._modelled[0] and draws:
+            yield self._modelled[1]
+            draws = draws[1:]
+        if self.way is not None:
+            for leaves in self.way.replay.leaves(self.seed, draws):
+                assert leaves is not None  # no other way is known, nor to be expected
+                yield leaves
+            return
+        for part in cut(draws, _AT_ONCE):
+            yield from self._by_ways(part)
+
+    def _by_ways(self, draws: range) -> list[list[Any]]:
+        """Some draws, each along a way that it goes."""
+        found: dict[int, list[Any]] = {}
+        tried: list[Way] = []
+        while missing := [draw for draw in draws if draw not in found]:
+            new = [way for way in self._ways if way not in tried]
+            if not new and not self._recall():
+                found[missing[0]] = self._run_model(missing[0])
+            for way in new:
+                tried.append(way)
+                replayed = way.replay.some(self.seed, draws, without=found.keys())
+                found.update({d: v for d, v in replayed if v is not None})
+        return [found[draw] for draw in draws]
 
     def blocks(self, draws: range) -> Iterator[list[Any]]:
         """As ``outputs``, some draws at a time: tensors have an axis of draws."""
@@ -249,34 +254,40 @@ class Session:
         for leaves in self.outputs(draws):
             yield [v.unsqueeze(0) if isinstance(v, Tensor) else v for v in leaves]
 
-    def _recalled(self) -> "tuple[Known, Way] | None":
-        """A way of an earlier batch of this kind that this batch goes, too."""
-        if not self._kind.holds_for(self._tensors):
-            return None
-        for known in self._kind.known:
-            try:
-                constants = known.template.constants_for(self._batch)
-            except (Departed, RuntimeError, TypeError, ValueError, IndexError):
+    def _recall(self) -> bool:
+        """Take up a way of an earlier batch of this kind that is known to be safe."""
+        for known in self._known:
+            if known.is_safe_for(self._batch) and (way := self._bound(known)):
+                self._known.remove(known)
+                self._ways.append(way)
+                self.structure = known.template.structure
+                return True
+        return False
+
+    def _judge(self, draw: int, leaves: list[Any]) -> bool:
+        """Whether a known way gives what the model gave; one that does not is no good.
+
+        One that goes another way in this draw is left for another time.
+        """
+        for known in list(self._known):
+            way = self._bound(known)
+            again = None if way is None else way.again(self.seed, draw)
+            if way is None or again is None:
                 continue
-            return known, Way(known.template, constants)
-        return None
+            self._known.remove(known)
+            if same_leaves(again, leaves):
+                known.proved = True
+                self._ways.insert(0, way)
+                return True
+            self._kind.forget(known)
+        return False
 
-    def _judge(self, known: Known, way: "Way") -> None:
-        """Trust a template that gives what the model gave; forget any other."""
-        assert self._modelled is not None
-        if way.replay.agrees(self.seed, *self._modelled):
-            known.proved = True
-        elif known in self._kind.known:
-            self._kind.known.remove(known)
-
-    def _another_way(self, draw: int) -> list[Any]:
-        """A draw that the first way is not good for."""
-        for number, way in enumerate(self._ways[1:], 1):
-            leaves = next(way.replay.leaves(self.seed, range(draw, draw + 1)))
-            if leaves is not None:
-                self._ways.insert(0, self._ways.pop(number))
-                return leaves
-        return self._run_model(draw)
+    def _bound(self, known: Known) -> "Way | None":
+        try:
+            constants = known.template.constants_for(self._batch)
+        except (Departed, RuntimeError, TypeError, ValueError, IndexError):
+            return None
+        return Way(known.template, constants)
 
     def _run_model(self, draw: int) -> list[Any]:
         """The leaves of a draw, by the model itself; its way is noted."""
@@ -292,7 +303,8 @@ class Session:
         self._lost += 1
         if self._lost > 4 * MOST_WAYS:
             self._ways.clear()  # hardly any draw goes a known way
-        if record and not run.recorder.escape and self._plan.switches.replayable:
+        replayable = not run.recorder.escape and self._plan.switches.replayable
+        if record and replayable and not self._judge(draw, plain):
             self._note_way(run, leaves, structure)
         return plain
 
@@ -335,6 +347,10 @@ class Way:
     def tape(self) -> Tape:
         """The noisy part, as a tape of its own."""
         return self.template.tape(self._constants)
+
+    def again(self, seed: int, draw: int) -> list[Any] | None:
+        """The leaves of a draw, if it goes this way."""
+        return next(self.replay.leaves(seed, range(draw, draw + 1)))
 
     def settle(self, agrees: Callable[[Replay], bool]) -> bool:
         """Find the fastest program that gives what the model gave."""

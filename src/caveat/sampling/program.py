@@ -124,6 +124,21 @@ class Bound:
         else:
             yield from self._one_by_one(seed, draws)
 
+    def outputs_of(
+        self, seed: int, draws: range, wanted: Sequence[int]
+    ) -> Iterator[tuple[int, tuple[Tensor, ...] | None]]:
+        """As ``outputs``, of some draws among ``draws``, with their numbers."""
+        with torch.no_grad(), below_autograd():
+            noise = [values.unbind(0) for values in self._noise(seed, draws, [])]
+        for draw in wanted:
+            of_one_draw = [values[draw - draws.start] for values in noise]
+            yield draw, self._of_one(of_one_draw)
+
+    def _of_one(self, noise: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
+        with suppress(Departed), torch.no_grad(), below_autograd():
+            return self._program.run(self._constants, noise)
+        return None
+
     def _several(self, seed: int, draws: range) -> list[tuple[Tensor, ...] | None]:
         return list(self._one_by_one(seed, draws))
 
@@ -138,10 +153,7 @@ class Bound:
                 values = self._noise(seed, numbers, streams)
                 noise = [of_site.unbind(0) for of_site in values]
             for of_one_draw in zip(*noise, strict=True):
-                outputs: tuple[Tensor, ...] | None = None
-                with suppress(Departed), torch.no_grad(), below_autograd():
-                    outputs = self._program.run(self._constants, of_one_draw)
-                yield outputs
+                yield self._of_one(of_one_draw)
 
     def _is_worth_threads(self, n_draws: int) -> bool:
         """Whether threads for several draws are soon paid for, and not too large."""

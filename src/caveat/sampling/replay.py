@@ -1,6 +1,6 @@
 """Draws from a tape: one after the other, or many at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -47,6 +47,14 @@ class Replay:
         for noisy in self._program.outputs(seed, draws):
             yield None if noisy is None else self._filled(noisy)
 
+    def some(
+        self, seed: int, draws: range, *, without: Collection[int]
+    ) -> Iterator[tuple[int, list[Any] | None]]:
+        """The leaves of those draws that are not in ``without``, with their numbers."""
+        wanted = [draw for draw in draws if draw not in without]
+        for draw, noisy in self._program.outputs_of(seed, draws, wanted):
+            yield draw, None if noisy is None else self._filled(noisy)
+
     def blocks(self, seed: int, draws: range) -> Iterator[list[Any]]:
         """The leaves of many draws at a time, with the draws in front."""
         for noisy in self._program.blocks(seed, draws):
@@ -70,14 +78,19 @@ class Replay:
             return False
         if again is None:
             return False
-        known = [i for i in self._noisy if i < len(expected)]
-        return all(_close(again[i], expected[i]) for i in known)
+        return same_leaves(again[: len(expected)], expected)
 
     def _filled(self, noisy: Sequence[Tensor]) -> list[Any]:
         leaves = list(self._leaves)
         for position, tensor in zip(self._noisy, noisy, strict=True):
             leaves[position] = tensor
         return leaves
+
+
+def same_leaves(found: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """Whether two outputs have the same tensors, up to rounding."""
+    pairs = [p for p in zip(found, expected, strict=True) if isinstance(p[1], Tensor)]
+    return all(isinstance(one, Tensor) and _close(one, two) for one, two in pairs)
 
 
 def programs(tape: Tape, handed: frozenset[int]) -> Iterator[Program]:

@@ -64,6 +64,7 @@ def is_close(found: Tensor, expected: Tensor, tolerance: float = 1e-4) -> bool:
     """Equal up to the rounding of sums that are added up in another order."""
     if found.shape != expected.shape or found.dtype != expected.dtype:
         return False
+    found, expected = found.detach(), expected.detach()
     if is_sparse(found):
         found, expected = found.to_dense(), expected.to_dense()
     if not (expected.is_floating_point() or expected.is_complex()):

@@ -61,6 +61,15 @@ class BatchKind:
             self.known.append(Known(template, inputs))
             del self.known[:-MOST_WAYS]
 
+    def known_for(self, tensors: list[Tensor]) -> list[Known]:
+        """The templates, if the model's tensors are those that were seen."""
+        return list(self.known) if self.holds_for(tensors) else []
+
+    def forget(self, known: Known) -> None:
+        """A template that was wrong for another batch."""
+        if known in self.known:
+            self.known.remove(known)
+
     def holds_for(self, tensors: list[Tensor]) -> bool:
         """Whether the model's tensors are those that were seen."""
         return len(tensors) == len(self._tensors) and all(

@@ -32,8 +32,9 @@ def starts_of(op: Op, tape: Tape) -> int:
     """Operations that are started in turn: recurrent layers start some a step."""
     if op_name(op.func) not in _RECURRENT or op.results[0] is None:
         return 1
-    first, second = tape.values[op.results[0]].shape[-3:-1] or (1, 1)
-    return 1 + (second if op.args[-1] is True else first)
+    shape = tape.values[op.results[0]].shape
+    packed = len(shape) < 3
+    return 1 + (shape[0] if packed or op.args[-1] is not True else shape[1])
 
 
 def held_by(tape: Tape) -> int:
