@@ -21,6 +21,9 @@ from caveat import _validation
 from caveat.errors import ParameterError
 
 BLOCK = 1 << 20  # numbers in one block: a few megabytes
+_SMALL = (
+    1 << 14
+)  # numbers for which the widest type costs less than care in a short one
 
 
 def working_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -105,7 +108,11 @@ class Moments:
 
     @classmethod
     def _of_block(cls, block: Tensor) -> Self:
-        block, wide = block.to(working_dtype(block.dtype)), wide_dtype(block.device)
+        wide = wide_dtype(block.device)
+        if wide == torch.float64 and block.numel() <= _SMALL:
+            variance, mean = torch.var_mean(block.to(wide), 0, correction=0)
+            return cls(len(block), mean, variance.mul_(len(block)))
+        block = block.to(working_dtype(block.dtype))
         pivot = block.mean(0)
         deviation = block - pivot
         drift = deviation.mean(0).to(wide)  # what rounding left in the pivot
@@ -124,7 +131,8 @@ class Moments:
 def finite_moments(draws: Tensor) -> Moments:
     """Moments of ``draws`` (draws, batch, …), or an error if any is not finite."""
     moments = Moments.of(draws)
-    if not bool(torch.isfinite(moments.scatter).all()):  # NaN and inf reach the sums
+    scatter = moments.scatter.to(working_dtype(draws.dtype))
+    if not bool(torch.isfinite(scatter).all()):  # NaN and inf reach the sums
         _validation.finite_draws("The draws of a model", ~torch.isfinite(draws))
         raise ParameterError(
             f"The squares of the draws overflow {working_dtype(draws.dtype)}. "
