@@ -235,6 +235,35 @@ def test_tolerance_does_not_depend_on_the_batch_size(make, analytic, keep_draws)
             assert_close([getattr(parts, name)], [getattr(whole, name)], 1e-4, name)
 
 
+@pytest.mark.parametrize("analytic", [True, False])
+def test_errors_do_not_depend_on_how_rows_are_cut(analytic):
+    mc = MCDropout(deep(), seed=SEED, analytic=analytic)
+    asks = {
+        "regress": partial(mc.regress, precision=1.0, n_draws=100),
+        "classify": partial(mc.classify, n_draws=100),
+    }
+    for kind, ask in asks.items():
+        whole = ask(X)
+        for keep in (True, False):
+            parts = [
+                ask(X, keep_draws=keep),
+                ask(X, keep_draws=keep, batch_size=3),
+                ask(iter(X.split(4)), keep_draws=keep),
+            ]
+            for part in parts:
+                found, expected = part.mean_error, whole.mean_error
+                assert_close([found], [expected], 1e-4, kind)
+
+
+def test_a_tolerance_for_classes_does_not_depend_on_the_batch_size():
+    mc = MCDropout(deep(), seed=SEED)
+    whole = mc.classify(X, tolerance=0.004)
+    for keep in (True, False):
+        parts = mc.classify(X, tolerance=0.004, batch_size=3, keep_draws=keep)
+        assert parts.n_draws == whole.n_draws > 32
+        assert_close([parts.mean_error], [whole.mean_error], 1e-4)
+
+
 @pytest.mark.parametrize("make", [iter, lambda x: DataLoader(x, batch_size=None)])
 def test_streams_stop_batch_by_batch(make):
     rows = torch.cat([X[:5] * 1e-3, X[5:]]).split(5)

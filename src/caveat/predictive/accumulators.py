@@ -20,7 +20,7 @@ from caveat.predictive.class_errors import ClassErrors, ClassesSeen
 from caveat.predictive.covariance import JointMoments
 from caveat.predictive.gaussian import JOINT_LIMIT, GaussianPredictive, per_draw
 from caveat.predictive.moments import Moments, finite_moments, merge, working_dtype
-from caveat.predictive.strata import Design, Evidences, Seen, Slices
+from caveat.predictive.strata import Evidences, Seen, Slices, Stratification
 from caveat.predictive.tally import Tally
 
 Gathered = TypeVar("Gathered")
@@ -74,7 +74,7 @@ class GaussianAccumulator:
         Keep the draws themselves, and not only their moments (and, for up to 64
         outputs, their covariance). Who holds all draws in one tensor already saves
         memory by :meth:`GaussianPredictive.from_draws`.
-    design : Design, optional
+    design : Stratification, optional
         How the draws were stratified; they are then to come in order, from draw 0 on.
 
     Examples
@@ -88,7 +88,7 @@ class GaussianAccumulator:
     """
 
     def __init__(
-        self, precision: Any, keep_draws: bool, design: Design | None = None
+        self, precision: Any, keep_draws: bool, design: Stratification | None = None
     ) -> None:
         self._precision = (
             None if precision is None else _validation.precision(precision)
@@ -214,7 +214,7 @@ class CategoricalAccumulator:
         Of the labels sampled for ``variation_ratio``.
     keep_draws : bool
         Keep the logits themselves; all other answers are the same without.
-    design : Design, optional
+    design : Stratification, optional
         How the draws were stratified; they are then to come in order, from draw 0 on.
 
     Examples
@@ -227,7 +227,7 @@ class CategoricalAccumulator:
     """
 
     def __init__(
-        self, seed: Seed, keep_draws: bool, design: Design | None = None
+        self, seed: Seed, keep_draws: bool, design: Stratification | None = None
     ) -> None:
         self._seed = as_seed(seed)
         self._kept: list[Tensor] | None = [] if keep_draws else None

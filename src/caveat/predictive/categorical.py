@@ -20,7 +20,7 @@ from caveat.predictive.class_errors import ClassErrors
 from caveat.predictive.classification import ClassificationPredictive
 from caveat.predictive.late import Late
 from caveat.predictive.moments import Moments, working_dtype
-from caveat.predictive.strata import Design, pooled, some_rows
+from caveat.predictive.strata import Stratification, pooled, some_rows
 from caveat.predictive.tally import Tally
 
 
@@ -76,7 +76,7 @@ class CategoricalPredictive(ClassificationPredictive):
 
     @classmethod
     def from_logits(
-        cls, logits: Tensor, *, seed: Seed = 0, design: Design | None = None
+        cls, logits: Tensor, *, seed: Seed = 0, design: Stratification | None = None
     ) -> Self:
         """The predictive of the logits of T stochastic passes.
 
@@ -86,7 +86,7 @@ class CategoricalPredictive(ClassificationPredictive):
             Held, not copied. A logit of -inf masks a class.
         seed : int, torch.Generator or None, default 0
             Of the labels sampled for ``variation_ratio``.
-        design : Design, optional
+        design : Stratification, optional
             How the draws were stratified, from draw 0 on; without one they count as
             independent. It is what Monte Carlo errors depend on.
 
@@ -182,7 +182,7 @@ class CategoricalPredictive(ClassificationPredictive):
         changed: dict[str, Any] = {"_late": None, **named}
         return replace(self, **changed)
 
-    def stratified(self, design: Design | None) -> Self:
+    def stratified(self, design: Stratification | None) -> Self:
         """The same with the errors of draws stratified by a design; None: independent.
 
         They are worked out when one of them is first asked for, of all rows.
@@ -265,7 +265,7 @@ class CategoricalPredictive(ClassificationPredictive):
         return f"{rows}, {count_of(self.n_draws, 'draw')} ({kept})"
 
 
-def _errors(logits: Tensor, design: Design | None) -> dict[str, Tensor]:
+def _errors(logits: Tensor, design: Stratification | None) -> dict[str, Tensor]:
     """Of stratified draws that are all at hand, by the name of what they are of."""
     parts = []
     for rows in some_rows(logits):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from caveat._strata import SLICE
 from caveat.predictive.moments import Moments, merge
-from caveat.predictive.strata import Design, Evidences, Seen, Slices
+from caveat.predictive.strata import Evidences, Seen, Slices, Stratification
 
 _NEAR = 0.05  # probabilities so near to 0 or 1 may be made by a few rare draws
 _WIDEST = 4.0  # largest variance of their logarithms that is believed
@@ -65,11 +65,11 @@ class ClassErrors:
 
     Parameters
     ----------
-    design : Design or None
+    design : Stratification or None
         How the draws were stratified; None if they are independent.
     """
 
-    def __init__(self, design: Design | None) -> None:
+    def __init__(self, design: Stratification | None) -> None:
         self._probs = Slices(design, probabilities=True)
         self._measures = Slices(design)
         self._moments: Moments | None = None

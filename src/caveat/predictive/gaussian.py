@@ -21,7 +21,7 @@ from caveat.predictive.crps import mixture_crps
 from caveat.predictive.late import Late
 from caveat.predictive.moments import Moments, finite_moments, flat_event, working_dtype
 from caveat.predictive.regression import RegressionPredictive
-from caveat.predictive.strata import Design, errors_of
+from caveat.predictive.strata import Stratification, errors_of
 
 JOINT_LIMIT = 64  # outputs for which a covariance is gathered without the draws
 
@@ -82,7 +82,7 @@ class GaussianPredictive(RegressionPredictive):
 
     @classmethod
     def from_draws(
-        cls, draws: Tensor, *, precision: Any, design: Design | None = None
+        cls, draws: Tensor, *, precision: Any, design: Stratification | None = None
     ) -> Self:
         """The predictive of the outputs of T stochastic passes.
 
@@ -94,7 +94,7 @@ class GaussianPredictive(RegressionPredictive):
             tau in units of 1/y², broadcastable to (batch, *event). A vector counts
             as one value per output; one per row needs the shape (batch, 1). With as
             many axes as ``draws``, the first is that of the draws: each has its own.
-        design : Design, optional
+        design : Stratification, optional
             How the draws were stratified, from draw 0 on; without one they count as
             independent. It is what ``mean_error`` depends on.
 
@@ -241,7 +241,7 @@ class GaussianPredictive(RegressionPredictive):
         """tau of each draw, shape (draws, batch, *event); of all, if they share it."""
         return self._mixture_precision.expand(self.draws.shape)
 
-    def stratified(self, design: Design) -> Self:
+    def stratified(self, design: Stratification) -> Self:
         """The same with the errors of draws that were stratified by a design.
 
         They are worked out when ``mean_error`` is first asked for, of all rows.

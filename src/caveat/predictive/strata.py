@@ -14,8 +14,8 @@ outputs say together is a handful of sums (:class:`Evidence`) that add up over r
 that it does not matter how rows are cut into batches.
 
 A probability cannot be additive where it is all but 0 or 1 and a few draws make its
-mean. If L is additive, and so nearly Gaussian, and p is exp(L), then the share of Var p
-that is additive is log(1 + v) / v with v = Var p / (E p)²; A is at most that.
+mean, or where it jumps. A is at most the share that a logistic function of something
+additive, and so nearly Gaussian, would have.
 """
 
 import math
@@ -51,7 +51,7 @@ class Counts(NamedTuple):
 
 @final
 @dataclass(frozen=True)
-class Design:
+class Stratification:
     """How the draws were stratified.
 
     Attributes
@@ -260,14 +260,16 @@ class Slices:
 
     Parameters
     ----------
-    design : Design or None
+    design : Stratification or None
         None for independent draws: then nothing is gathered.
     probabilities : bool
         Outputs are in the same unit, so those that vary more count for more, and near
         0 and 1 they are not additive. Else all outputs of a row count the same.
     """
 
-    def __init__(self, design: Design | None, *, probabilities: bool = False) -> None:
+    def __init__(
+        self, design: Stratification | None, *, probabilities: bool = False
+    ) -> None:
         self._probabilities = probabilities
         self._design = design if design is not None and design.rates else None
         self._slices, self._blocks = _Groups(SLICE), _Groups(SLICES)
@@ -326,7 +328,7 @@ class Slices:
         yield _Spread(SLICE * within, dof, counts.slices)
 
 
-def errors_of(draws: Tensor, design: Design) -> Tensor:
+def errors_of(draws: Tensor, design: Stratification) -> Tensor:
     """Standard errors of the means of draws (draws, batch, *event), all at hand."""
     parts = []
     for rows in some_rows(draws):
@@ -344,11 +346,18 @@ def some_rows(draws: Tensor) -> Iterator[Tensor]:
 
 
 def _additive_limit(mean: Tensor, variance: Tensor) -> Tensor:
-    """What can be additive of the variance of probabilities, at most."""
-    nearest = torch.minimum(mean, 1.0 - mean)
-    relative = variance / nearest.square().clamp(min=1e-30)
-    small = relative < 1e-6
-    return torch.where(small, 1.0, relative.log1p() / relative.clamp(min=1e-6))
+    """What can be additive of the variance of probabilities, at most.
+
+    The share of Var p that is linear in a Gaussian L, if p is a logistic function of
+    it, to 0.1 or so: log(1 + v) / v near 0 and 1, where p is nearly exp(L), and 2/π
+    where p jumps from 0 to 1.
+    """
+    nearest = torch.minimum(mean, 1.0 - mean).clamp(min=1e-15)
+    skewed = variance * ((1.0 - 2.0 * nearest) / nearest).square()
+    tail = skewed.log1p() / skewed.clamp(min=1e-6)
+    jump = (variance / (nearest * (1.0 - nearest))).clamp(max=1.0)
+    share = torch.where(skewed < 1e-6, 1.0, tail)
+    return share * (1.0 - (1.0 - 2.0 / math.pi) * jump.square())
 
 
 class _Head:

@@ -17,7 +17,7 @@ from caveat.predictive import (
     GaussianPredictive,
 )
 from caveat.predictive.accumulators import CategoricalPending, GaussianPending
-from caveat.predictive.strata import Design, Evidences, Seen, pooled
+from caveat.predictive.strata import Evidences, Seen, Stratification, pooled
 from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.outputs import Picker, same_shape
@@ -119,7 +119,7 @@ class Reading(ABC):
             yield tensor
 
     @property
-    def design(self) -> Design | None:
+    def design(self) -> Stratification | None:
         """How the draws are stratified."""
         return self._session.design
 
@@ -156,14 +156,14 @@ class Part(NamedTuple):
         What they say; None if the draws themselves are kept on a shelf.
     found : FoundMoments or None
         What is known beside them.
-    design : Design or None
+    design : Stratification or None
         How they were stratified.
     """
 
     n_draws: int
     result: GaussianPredictive | CategoricalPredictive | None
     found: FoundMoments | None
-    design: Design | None
+    design: Stratification | None
     evidence: Evidences = (None,)  # of all batches
 
 
@@ -175,7 +175,7 @@ class _Sums(NamedTuple):
     pending: GaussianPending | CategoricalPending | None  # its end, if it is known
     found: FoundMoments | None
     beside: Any  # sums of closed forms
-    design: Design | None
+    design: Stratification | None
 
     @property
     def evidence(self) -> Evidences:
@@ -209,7 +209,7 @@ class Gathering:
 
     read: Callable[[Batch], Reading]
     rounds: Rounds
-    accumulator: Callable[[Design | None], Accumulator]
+    accumulator: Callable[[Stratification | None], Accumulator]
     bar: ProgressBar
     precision: Tensor | None = None
     shelf: Shelf | None = None

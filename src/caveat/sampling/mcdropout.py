@@ -21,7 +21,7 @@ from caveat.predictive import (
     MomentPredictive,
 )
 from caveat.predictive.joining import by_rows, together
-from caveat.predictive.strata import Design
+from caveat.predictive.strata import Stratification
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
@@ -425,7 +425,7 @@ class MCDropout:
         call: _Call,
         rounds: Rounds,
         read: Callable[[Session], Reading],
-        accumulator: Callable[[Design | None], Any],
+        accumulator: Callable[[Stratification | None], Any],
         *,
         keep_draws: bool,
         precision: Tensor | None = None,

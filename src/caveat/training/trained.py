@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from caveat import _validation as validation
 from caveat.errors import InputTypeError, ShapeError
-from caveat.predictive.strata import Design
+from caveat.predictive.strata import Stratification
 from caveat.training.members import Member
 from caveat.training.spec import NetworkSpec
 from caveat.training.streams import mask_seed
@@ -51,7 +51,7 @@ class Trained(ABC):
         return any(any(member.drop_rates) for member in self.members)
 
     @property
-    def design(self) -> Design | None:
+    def design(self) -> Stratification | None:
         """How the draws of one network are stratified, for their Monte Carlo errors.
 
         None for several networks, which take turns, and for other noise than masks and
@@ -63,7 +63,7 @@ class Trained(ABC):
             return None
         rates = [rate for rate in self.members[0].drop_rates if rate]
         is_mask = spec.noise == "bernoulli"
-        return Design(tuple(rate if is_mask else 0.5 for rate in rates))
+        return Stratification(tuple(rate if is_mask else 0.5 for rate in rates))
 
     @staticmethod
     def mask_seed(index: int, seed: int = 0) -> int:
