@@ -200,13 +200,20 @@ def precision(value: Any) -> Tensor:
         ) from error
     if tau.is_complex() or tau.dtype == torch.bool:
         raise InputTypeError(f"precision must be real. Got dtype {tau.dtype}.")
-    if tau.numel() == 0 or not bool((torch.isfinite(tau) & (tau > 0)).all()):
+    if not _all_positive(tau):
         raise ParameterError(
             f"precision (tau, the inverse variance of the observation noise, in "
             f"units of 1/y²) must be finite and above 0. Got {value!r}. "
             f"If the noise variance is v, pass precision=1/v."
         )
     return tau.detach()
+
+
+def _all_positive(tau: Tensor) -> bool:
+    """Whether there are numbers, all of them finite and above 0."""
+    if tau.numel() == 1:  # the usual case, of every call
+        return 0 < tau.item() < math.inf
+    return tau.numel() > 0 and bool((torch.isfinite(tau) & (tau > 0)).all())
 
 
 def floating(name: str, value: Any) -> Tensor:

@@ -163,6 +163,15 @@ def test_draws_are_those_of_mcdropout_on_the_networks():
         assert_close(draws[number::2], theirs)
 
 
+def test_errors_are_those_of_stratified_draws():
+    x, y = rows()
+    found = quick_regressor(n_draws=128).fit(x, y).predictive(x)
+    plain = found.draws.std(0) / 128**0.5
+    assert bool((found.mean_error < 0.8 * plain).all())
+    several = quick_regressor(n_draws=128, n_members=2).fit(x, y).predictive(x)
+    assert_close(several.mean_error, several.draws.std(0) / 256**0.5)
+
+
 def test_a_second_prediction_makes_no_masks(monkeypatch):
     x, y = rows()
     model = quick_regressor(precision=4.0).fit(x, y)

@@ -5,7 +5,7 @@ import torch
 from scipy import stats
 
 from caveat.predictive import CategoricalPredictive
-from caveat.predictive.strata import Design
+from caveat.predictive.strata import Stratification
 from tests.predictive.test_strata import outputs
 
 MEASURES = ["entropy", "expected_entropy", "mutual_information"]
@@ -22,7 +22,9 @@ def predictive(seed, n_draws, design):
     return CategoricalPredictive.from_logits(logits, design=design)
 
 
-@pytest.mark.parametrize("design", [None, Design((0.25,))], ids=["plain", "stratified"])
+@pytest.mark.parametrize(
+    "design", [None, Stratification((0.25,))], ids=["plain", "stratified"]
+)
 @pytest.mark.parametrize("measure", MEASURES)
 def test_standardised_errors_have_unit_variance_or_less(measure, design):
     n_seeds, n_draws = 150, 100
@@ -38,6 +40,32 @@ def test_standardised_errors_have_unit_variance_or_less(measure, design):
     if measure == "entropy":
         low = 0.3  # its slope is that of the first draws, which makes it larger
     assert low < float((scores - scores.mean(0)).square().mean()) < high
+
+
+@pytest.mark.parametrize("n_draws", [32, 64, 100])
+def test_errors_of_probabilities_near_0_are_not_far_too_small(n_draws):
+    """Made by a few rare draws; the share of all nets would give 3 to 20."""
+    design, shift = Stratification((0.25,)), torch.tensor([4.0, 0.0, 1.0]).double()
+
+    def found(seed, number):
+        logits = outputs(seed, number).view(number, 2, 3) / 5 + shift
+        return CategoricalPredictive.from_logits(logits, design=design)
+
+    truth = torch.stack([found(10_000 + s, 512).probs for s in range(100)]).mean(0)
+    assert bool((truth[:, 1:] < 0.1).any())
+    scores = [
+        (p.probs - truth) / p.mean_error
+        for p in (found(s, n_draws) for s in range(150))
+    ]
+    squares = torch.stack(scores).square().mean(0)
+    assert 0.1 < float(squares.min()) and float(squares.max()) < 2.0
+
+
+def test_independent_draws_keep_the_textbook_error():
+    logits = torch.randn(50, 3, 4, generator=torch.Generator().manual_seed(0)) * 4
+    found = CategoricalPredictive.from_logits(logits)
+    expected = logits.softmax(-1).std(0) / 50**0.5
+    torch.testing.assert_close(found.mean_error, expected)
 
 
 def test_one_draw_has_no_error_and_a_point_has_none():

@@ -20,7 +20,7 @@ from caveat.sampling.shelf import Shelf
 from caveat.sampling.sources import Batches
 from tests.sampling.closed_form.nets import numbers, seeded
 
-MODEL = seeded(lambda: nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2)))
+MODEL = seeded(lambda: nn.Sequential(nn.Dropout(0.3), nn.Linear(3, 2)))
 TAU = torch.tensor(4.0)
 PICKER = Picker("regress")
 BAR = ProgressBar("draws", None, False)
@@ -66,7 +66,7 @@ def test_closed_forms_have_no_error():
 
 
 @pytest.mark.parametrize("passes_once", [True, False])
-@pytest.mark.parametrize("tolerance", [None, 0.05])
+@pytest.mark.parametrize("tolerance", [None, 0.02])
 def test_all_draws_of_all_batches_are_kept(tolerance, passes_once):
     shelf, rounds = Shelf(), Rounds(7, tolerance, max_draws=3000)
     batches = source(CALM, X, passes_once=passes_once)
@@ -80,7 +80,7 @@ def test_all_draws_of_all_batches_are_kept(tolerance, passes_once):
     assert torch.allclose(shelf.whole(n_draws), expected)
 
 
-TIGHT = Rounds(5, tolerance=0.05, max_draws=3000)
+TIGHT = Rounds(5, tolerance=0.02, max_draws=3000)
 
 
 @pytest.mark.parametrize("order", [(CALM, X), (X, CALM)], ids=["late", "early"])
@@ -97,7 +97,7 @@ def test_batches_that_pass_stop_one_by_one():
     assert [part.n_draws for part in parts][::2] == [32, 32]
     assert parts[1].n_draws > 32
     for part in parts:
-        assert bool((part.result.mean_error <= 0.05 * part.result.std).all())
+        assert bool((part.result.mean_error <= 0.02 * part.result.std).all())
 
 
 def test_one_batch_is_there_at_a_time():
@@ -126,7 +126,6 @@ def test_classes_have_errors_of_their_own():
 def test_rounds_double_up_to_the_cap():
     rounds = Rounds(5, tolerance=0.1, max_draws=100)
     assert rounds.first() == range(32)
-    assert rounds.first(64) == range(64)
     assert rounds.after(32, 0.2) == range(32, 64)
     assert rounds.after(64, 0.2) == range(64, 100)
     assert not rounds.after(100, 0.2)

@@ -199,7 +199,7 @@ def test_tolerance_is_reached(keep_draws):
 
 def test_smaller_tolerance_takes_more_draws():
     ask = partial(sampler(analytic=False).regress, X, precision=1000.0)
-    counts = [ask(tolerance=t, max_draws=20_000).n_draws for t in (0.2, 0.05)]
+    counts = [ask(tolerance=t, max_draws=20_000).n_draws for t in (0.2, 0.02)]
     assert counts[0] < counts[1]
 
 
@@ -224,7 +224,7 @@ def test_tolerance_does_not_depend_on_the_batch_size(make, analytic, keep_draws)
     """All rows get as many draws, whichever rows need them."""
     mc = MCDropout(deep(), seed=SEED, analytic=analytic)
     ask = partial(
-        mc.regress, precision=1e4, tolerance=0.06, keep_draws=keep_draws, max_draws=5000
+        mc.regress, precision=1e4, tolerance=0.01, keep_draws=keep_draws, max_draws=5000
     )
     rows = torch.cat([X[:5] * 1e-3, X[5:]])
     whole = ask(rows)
@@ -233,6 +233,35 @@ def test_tolerance_does_not_depend_on_the_batch_size(make, analytic, keep_draws)
         assert parts.n_draws == whole.n_draws > 32
         for name in ("mean", "std", "mean_error", "covariance"):
             assert_close([getattr(parts, name)], [getattr(whole, name)], 1e-4, name)
+
+
+@pytest.mark.parametrize("analytic", [True, False])
+def test_errors_do_not_depend_on_how_rows_are_cut(analytic):
+    mc = MCDropout(deep(), seed=SEED, analytic=analytic)
+    asks = {
+        "regress": partial(mc.regress, precision=1.0, n_draws=100),
+        "classify": partial(mc.classify, n_draws=100),
+    }
+    for kind, ask in asks.items():
+        whole = ask(X)
+        for keep in (True, False):
+            parts = [
+                ask(X, keep_draws=keep),
+                ask(X, keep_draws=keep, batch_size=3),
+                ask(iter(X.split(4)), keep_draws=keep),
+            ]
+            for part in parts:
+                found, expected = part.mean_error, whole.mean_error
+                assert_close([found], [expected], 1e-4, kind)
+
+
+def test_a_tolerance_for_classes_does_not_depend_on_the_batch_size():
+    mc = MCDropout(deep(), seed=SEED)
+    whole = mc.classify(X, tolerance=0.004)
+    for keep in (True, False):
+        parts = mc.classify(X, tolerance=0.004, batch_size=3, keep_draws=keep)
+        assert parts.n_draws == whole.n_draws > 32
+        assert_close([parts.mean_error], [whole.mean_error], 1e-4)
 
 
 @pytest.mark.parametrize("make", [iter, lambda x: DataLoader(x, batch_size=None)])

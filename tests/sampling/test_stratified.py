@@ -194,19 +194,28 @@ def answers(name, n_draws, n_seeds, **options):
             means.append(found.probs)
         errors.append(found.mean_error)
     means, errors = torch.stack(means), torch.stack(errors)
-    centre = means.mean(0)
-    # Probabilities near 0 or 1 are made by few draws, which a few slices may not hold.
-    clear = torch.ones_like(centre) if is_regression else centre * (1 - centre) > 0.05
-    return means[:, clear.bool()], errors[:, clear.bool()]
+    return means.flatten(1), errors.flatten(1), is_regression
 
 
 def assert_honest(name, n_draws, n_seeds, **options):
-    means, errors = answers(name, n_draws, n_seeds, **options)
-    assert means.shape[1] > 3
-    spread = n_seeds / (n_seeds - 1) * (means - means.mean(0)).square()
-    found = float((spread / errors.square()).mean())
+    """The mean of squares of standardised errors, over seeds and outputs, is 1.
+
+    Outputs of a net are dependent, so they count as one: the bounds hold whatever
+    their correlation. Single outputs may be off by more, as docs/design.md says.
+    """
+    means, errors, is_regression = answers(name, n_draws, n_seeds, **options)
+    centre = means.mean(0)
+    spread = n_seeds / (n_seeds - 1) * (means - centre).square()
+    squares = (spread / errors.square()).mean(0)
     low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], n_seeds) / n_seeds
-    assert low < found < high
+    clear = torch.ones_like(centre).bool()
+    if not is_regression:
+        clear = centre * (1 - centre) > 0.05
+        near = ~clear & (centre * (1 - centre) > 1e-4)
+        assert float(squares[near].mean()) < 1.3 * high
+    assert int(clear.sum()) > 3
+    assert low < float(squares[clear].mean()) < high
+    assert float(squares[clear].max()) < 2 * high
 
 
 @pytest.mark.parametrize("n_draws", [64, 100])

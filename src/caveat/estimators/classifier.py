@@ -226,7 +226,8 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
 
     def _categorical(self, x: Array) -> CategoricalPredictive:
         logits = self._draws(x, n_draws=self.n_draws).means
-        return CategoricalPredictive.from_logits(logits, seed=self._seed)
+        design = self._ensemble.trained.design
+        return CategoricalPredictive.from_logits(logits, seed=self._seed, design=design)
 
     def _numbers(self, y: Any, n_rows: int) -> NDArray[np.int64]:
         """The place of each label in ``classes_``."""

@@ -347,7 +347,9 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
     def _gaussian(self, x: Array) -> GaussianPredictive:
         found = self._draws(x, n_draws=self.n_draws)
         return GaussianPredictive.from_draws(
-            found.means, precision=self._precision_of(found)
+            found.means,
+            precision=self._precision_of(found),
+            design=self._ensemble.trained.design,
         )
 
     def _draws(self, x: Array, *, n_draws: int, seed: int = 0) -> Draws:

@@ -6,7 +6,8 @@ result. How the draws are cut into blocks changes the answer by rounding only.
 """
 
 import math
-from typing import Any, TypeVar, final
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -15,16 +16,49 @@ from caveat import _validation
 from caveat._random import Seed, as_seed
 from caveat.errors import ParameterError
 from caveat.predictive.categorical import CategoricalPredictive
-from caveat.predictive.class_errors import ClassErrors
+from caveat.predictive.class_errors import ClassErrors, ClassesSeen
 from caveat.predictive.covariance import JointMoments
 from caveat.predictive.gaussian import JOINT_LIMIT, GaussianPredictive, per_draw
 from caveat.predictive.moments import Moments, finite_moments, merge, working_dtype
-from caveat.predictive.strata import Design, Slices
+from caveat.predictive.strata import Evidences, Seen, Slices, Stratification
 from caveat.predictive.tally import Tally
 
 Gathered = TypeVar("Gathered")
 
 _RARE = 1e-4  # p (1 - p) below which a class is judged by its absolute error
+
+
+class GaussianPending(NamedTuple):
+    """A predictive whose errors wait for what other batches have to say."""
+
+    found: GaussianPredictive
+    seen: Seen
+
+    @property
+    def evidence(self) -> Evidences:
+        """Of its own rows."""
+        return (self.seen.evidence,)
+
+    def settled(self, evidence: Evidences) -> GaussianPredictive:
+        """With its errors; ``evidence`` is that of all rows."""
+        error = self.seen.mean_error(evidence[0])
+        return replace(self.found, _mean_error=error.to(self.found.mean.dtype))
+
+
+class CategoricalPending(NamedTuple):
+    """A predictive whose errors wait for what other batches have to say."""
+
+    found: CategoricalPredictive
+    seen: ClassesSeen
+
+    @property
+    def evidence(self) -> Evidences:
+        """Of its own rows."""
+        return self.seen.evidence
+
+    def settled(self, evidence: Evidences) -> CategoricalPredictive:
+        """With its errors; ``evidence`` is that of all rows."""
+        return self.found.with_errors(self.seen.errors(evidence))
 
 
 @final
@@ -40,7 +74,7 @@ class GaussianAccumulator:
         Keep the draws themselves, and not only their moments (and, for up to 64
         outputs, their covariance). Who holds all draws in one tensor already saves
         memory by :meth:`GaussianPredictive.from_draws`.
-    design : Design, optional
+    design : Stratification, optional
         How the draws were stratified; they are then to come in order, from draw 0 on.
 
     Examples
@@ -54,7 +88,7 @@ class GaussianAccumulator:
     """
 
     def __init__(
-        self, precision: Any, keep_draws: bool, design: Design | None = None
+        self, precision: Any, keep_draws: bool, design: Stratification | None = None
     ) -> None:
         self._precision = (
             None if precision is None else _validation.precision(precision)
@@ -94,8 +128,18 @@ class GaussianAccumulator:
             joint = JointMoments.of(block)
             self._joint = joint if self._joint is None else self._joint.merge(joint)
 
-    def relative_error(self) -> float:
+    @property
+    def evidence(self) -> Evidences:
+        """What the draws say of how far stratifying them helps."""
+        return (self._slices.seen(_some(self._moments)).evidence,)
+
+    def relative_error(self, evidence: Evidences | None = None) -> float:
         """Worst Monte Carlo error of a mean, relative to the predictive std.
+
+        Parameters
+        ----------
+        evidence : tuple, optional
+            Of all batches together, by ``caveat.predictive.strata.pooled``.
 
         Returns
         -------
@@ -106,7 +150,9 @@ class GaussianAccumulator:
         if self._moments is None or self._moments.count < 2:
             return math.inf
         std = (self._moments.variance + self._mean_precision.reciprocal()).sqrt()
-        return float((self._slices.mean_error(self._moments) / std).max())
+        (known,) = evidence or self.evidence
+        errors = self._slices.seen(self._moments).mean_error(known)
+        return float((errors / std).max())
 
     def result(self) -> GaussianPredictive:
         """The predictive of all draws so far.
@@ -116,16 +162,21 @@ class GaussianAccumulator:
         GaussianPredictive
             It does not change when more draws are added.
         """
+        pending = self.pending()
+        return pending.settled(pending.evidence)
+
+    def pending(self) -> GaussianPending:
+        """The predictive of all draws so far, whose errors are still to be settled."""
         moments = _some(self._moments)
-        return GaussianPredictive.from_moments(
+        found = GaussianPredictive.from_moments(
             moments,
             self._dtype,
             precision=self._mean_precision,
             draws=_joined(self._kept),
             joint=self._joint,
             draw_precision=_joined(self._kept_precision or None),
-            mean_error=self._slices.mean_error(moments),
         )
+        return GaussianPending(found, self._slices.seen(moments).to(self._dtype))
 
     def _note_precision(
         self, block: Tensor, moments: Moments, precision: Tensor | None
@@ -163,7 +214,7 @@ class CategoricalAccumulator:
         Of the labels sampled for ``variation_ratio``.
     keep_draws : bool
         Keep the logits themselves; all other answers are the same without.
-    design : Design, optional
+    design : Stratification, optional
         How the draws were stratified; they are then to come in order, from draw 0 on.
 
     Examples
@@ -176,7 +227,7 @@ class CategoricalAccumulator:
     """
 
     def __init__(
-        self, seed: Seed, keep_draws: bool, design: Design | None = None
+        self, seed: Seed, keep_draws: bool, design: Stratification | None = None
     ) -> None:
         self._seed = as_seed(seed)
         self._kept: list[Tensor] | None = [] if keep_draws else None
@@ -203,8 +254,18 @@ class CategoricalAccumulator:
         if self._kept is not None:
             self._kept.append(block)
 
-    def relative_error(self) -> float:
+    @property
+    def evidence(self) -> Evidences:
+        """What the draws say of how far stratifying them helps."""
+        return self._errors.seen(_some(self._tally).probs).evidence
+
+    def relative_error(self, evidence: Evidences | None = None) -> float:
         """Worst Monte Carlo error of a probability p, relative to sqrt(p (1 - p)).
+
+        Parameters
+        ----------
+        evidence : tuple, optional
+            Of all batches together, by ``caveat.predictive.strata.pooled``.
 
         Returns
         -------
@@ -216,7 +277,9 @@ class CategoricalAccumulator:
             return math.inf
         probs = self._tally.probs
         scale = (probs.mean * (1.0 - probs.mean)).clamp(min=_RARE).sqrt()
-        return float((self._errors.of_probs(probs) / scale).max())
+        seen = self._errors.seen(probs)
+        errors = seen.probs.mean_error((evidence or seen.evidence)[0])
+        return float((errors / scale).max())
 
     def result(self) -> CategoricalPredictive:
         """The predictive of all draws so far.
@@ -226,9 +289,16 @@ class CategoricalAccumulator:
         CategoricalPredictive
             It does not change when more draws are added.
         """
-        return CategoricalPredictive.from_tally(
-            _some(self._tally), self._errors, self._dtype, _joined(self._kept)
-        )
+        pending = self.pending()
+        return pending.settled(pending.evidence)
+
+    def pending(self) -> CategoricalPending:
+        """The predictive of all draws so far, whose errors are still to be settled."""
+        tally = _some(self._tally)
+        kept = _joined(self._kept)
+        found = CategoricalPredictive.from_tally(tally, self._dtype, kept)
+        seen = self._errors.seen(tally.probs).to(self._dtype)
+        return CategoricalPending(found, seen)
 
 
 def _joined(kept: list[Tensor] | None) -> Tensor | None:

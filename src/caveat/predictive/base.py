@@ -50,7 +50,10 @@ class Predictive(ABC):
     def mean_error(self) -> Tensor:
         """Monte Carlo standard error of ``mean``, or of ``probs`` (ledger E4).
 
-        It is 0 where nothing was sampled, and infinite for a single draw.
+        It is 0 where nothing was sampled, and infinite for a single draw. Of stratified
+        draws it is smaller, by a factor that all rows of a call tell together: it
+        depends on which rows were asked for, but not on how they are batched. It is
+        worked out when it is first asked for.
         """
 
     @property
@@ -125,11 +128,12 @@ class Predictive(ABC):
             Of the same kind; a slice shares the memory of the original.
         """
         rows = _validation.row_index(index, len(self))
+        own = self._settled()
         chosen: dict[str, Any] = {
             name: value[:, rows] if axis else value[rows]
-            for name, value, axis in self._row_fields()
+            for name, value, axis in own._row_fields()
         }
-        return replace(self, **chosen)
+        return replace(own, **chosen)
 
     def __iter__(self) -> Iterator[Self]:
         """Predictives of one row each."""
@@ -150,7 +154,7 @@ class Predictive(ABC):
         Predictive
             Of all rows, in order.
         """
-        parts = _validation.instances("parts", parts, cls)
+        parts = [part._settled() for part in _validation.instances("parts", parts, cls)]
         _validation.all_equal("n_draws", [part.n_draws for part in parts])
         rows = [list(part._row_fields()) for part in parts]
         _validation.all_equal("kept tensors", [[r[0] for r in row] for row in rows])
@@ -195,6 +199,10 @@ class Predictive(ABC):
         width = max(map(len, shown), default=0)
         lines += [f"  {name:<{width}}  {_spread(v)}" for name, v in shown.items()]
         return "\n".join(lines)
+
+    def _settled(self) -> Self:
+        """The same, with all fields worked out that depend on other rows."""
+        return self
 
     def _row_fields(self) -> Iterator[tuple[str, Any, int]]:
         """Name, value and row axis of each field that has rows."""

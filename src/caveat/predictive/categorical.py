@@ -5,8 +5,9 @@
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self, final
+from typing import Any, Self, final
 
 import torch
 from torch import Tensor
@@ -17,8 +18,9 @@ from caveat.errors import DrawsNotKeptError
 from caveat.predictive.base import DRAWS_FIRST, count_of
 from caveat.predictive.class_errors import ClassErrors
 from caveat.predictive.classification import ClassificationPredictive
+from caveat.predictive.late import Late
 from caveat.predictive.moments import Moments, working_dtype
-from caveat.predictive.strata import Design
+from caveat.predictive.strata import Stratification, pooled, some_rows
 from caveat.predictive.tally import Tally
 
 
@@ -41,8 +43,6 @@ class CategoricalPredictive(ClassificationPredictive):
     logits_mean, logits_std : Tensor, shape (batch, *extra, classes)
         Of the logits over draws. For a class masked by -inf: -inf and 0 if in all
         draws, -inf and inf if in some.
-    entropy_error, expected_entropy_error, mutual_information_error : Tensor
-        Monte Carlo standard errors, shape (batch, *extra); infinite for one draw.
 
     Examples
     --------
@@ -60,7 +60,6 @@ class CategoricalPredictive(ClassificationPredictive):
 
     _probs: Tensor
     _log_probs: Tensor
-    _mean_error: Tensor
     _entropy: Tensor
     _expected_entropy: Tensor
     _mutual_information: Tensor
@@ -68,14 +67,16 @@ class CategoricalPredictive(ClassificationPredictive):
     argmax_variation_ratio: Tensor
     logits_mean: Tensor
     logits_std: Tensor
-    entropy_error: Tensor
-    expected_entropy_error: Tensor
-    mutual_information_error: Tensor
     _draws: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
+    _mean_error: Tensor | None = None  # these four are there, or late
+    _entropy_error: Tensor | None = None
+    _expected_entropy_error: Tensor | None = None
+    _mutual_information_error: Tensor | None = None
+    _late: Late[Mapping[str, Tensor]] | None = None
 
     @classmethod
     def from_logits(
-        cls, logits: Tensor, *, seed: Seed = 0, design: Design | None = None
+        cls, logits: Tensor, *, seed: Seed = 0, design: Stratification | None = None
     ) -> Self:
         """The predictive of the logits of T stochastic passes.
 
@@ -85,7 +86,7 @@ class CategoricalPredictive(ClassificationPredictive):
             Held, not copied. A logit of -inf masks a class.
         seed : int, torch.Generator or None, default 0
             Of the labels sampled for ``variation_ratio``.
-        design : Design, optional
+        design : Stratification, optional
             How the draws were stratified, from draw 0 on; without one they count as
             independent. It is what Monte Carlo errors depend on.
 
@@ -94,11 +95,10 @@ class CategoricalPredictive(ClassificationPredictive):
         CategoricalPredictive
             Which keeps the logits as its ``draws``.
         """
-        logits = _validation.logits(logits)
-        errors = ClassErrors(design)
-        tally = Tally.of(logits, seed=as_seed(seed), watch=errors.add)
-        dtype = working_dtype(logits.dtype)
-        return cls.from_tally(tally, errors, dtype, logits.detach())
+        logits = _validation.logits(logits).detach()
+        tally = Tally.of(logits, seed=as_seed(seed))
+        found = cls.from_tally(tally, working_dtype(logits.dtype), logits)
+        return found.stratified(design)
 
     @classmethod
     def point(cls, logits: Tensor) -> Self:
@@ -123,9 +123,8 @@ class CategoricalPredictive(ClassificationPredictive):
         (tensor([[0.8808, 0.1192]]), tensor([0.1192]), tensor([0.]))
         """
         logits = _validation.floating("logits", logits).detach()
-        errors, one = ClassErrors(None), _validation.logits(logits.unsqueeze(0))
-        tally = Tally.of(one, seed=0, watch=errors.add)
-        found = cls.from_tally(tally, errors, working_dtype(logits.dtype))
+        tally = Tally.of(_validation.logits(logits.unsqueeze(0)), seed=0)
+        found = cls.from_tally(tally, working_dtype(logits.dtype))
         nothing = torch.zeros_like(found.entropy)
         return replace(
             found,
@@ -135,27 +134,21 @@ class CategoricalPredictive(ClassificationPredictive):
             _mutual_information=nothing,
             _variation_ratio=1.0 - found.probs.amax(-1),
             argmax_variation_ratio=nothing,
-            entropy_error=nothing,
-            expected_entropy_error=nothing,
-            mutual_information_error=nothing,
+            _entropy_error=nothing,
+            _expected_entropy_error=nothing,
+            _mutual_information_error=nothing,
         )
 
     @classmethod
     def from_tally(
-        cls,
-        tally: Tally,
-        errors: ClassErrors,
-        dtype: torch.dtype,
-        draws: Tensor | None = None,
+        cls, tally: Tally, dtype: torch.dtype, draws: Tensor | None = None
     ) -> Self:
-        """The predictive of a finished tally; what accumulators end with.
+        """The predictive of a finished tally, still without errors.
 
         Parameters
         ----------
         tally : Tally
             Of all draws.
-        errors : ClassErrors
-            Which has seen all of them.
         dtype : torch.dtype
             The type of the answers.
         draws : Tensor, optional
@@ -164,7 +157,7 @@ class CategoricalPredictive(ClassificationPredictive):
         Returns
         -------
         CategoricalPredictive
-            With all answers computed.
+            Which gets its errors by :meth:`with_errors` or :meth:`stratified`.
         """
         probs = tally.probs
         entropy, expected, information = _entropies(tally)
@@ -173,7 +166,6 @@ class CategoricalPredictive(ClassificationPredictive):
             n_draws=probs.count,
             _probs=probs.mean.to(dtype),  # E7: pbar = (1/T) sum_t softmax(logits_t)
             _log_probs=(tally.log_sum - math.log(probs.count)).to(dtype),
-            _mean_error=errors.of_probs(probs).to(dtype),  # E4
             _entropy=entropy.to(dtype),
             _expected_entropy=expected.to(dtype),
             _mutual_information=information.to(dtype),
@@ -181,11 +173,21 @@ class CategoricalPredictive(ClassificationPredictive):
             argmax_variation_ratio=_variation_ratio(tally.favoured, probs).to(dtype),
             logits_mean=logits_mean.to(dtype),
             logits_std=logits_std.to(dtype),
-            **{
-                f"{name}_error": e.to(dtype) for name, e in errors.of_measures().items()
-            },
             _draws=draws,
         )
+
+    def with_errors(self, errors: Mapping[str, Tensor]) -> Self:
+        """The same with Monte Carlo errors, by the name of what they are of."""
+        named = {f"_{name}_error": e.to(self._probs) for name, e in errors.items()}
+        changed: dict[str, Any] = {"_late": None, **named}
+        return replace(self, **changed)
+
+    def stratified(self, design: Stratification | None) -> Self:
+        """The same with the errors of draws stratified by a design; None: independent.
+
+        They are worked out when one of them is first asked for, of all rows.
+        """
+        return replace(self, _late=Late(_errors, self.draws, design))
 
     @property
     def probs(self) -> Tensor:
@@ -197,7 +199,22 @@ class CategoricalPredictive(ClassificationPredictive):
 
     @property
     def mean_error(self) -> Tensor:
-        return self._mean_error
+        return self._error("mean")
+
+    @property
+    def entropy_error(self) -> Tensor:
+        """Monte Carlo standard error of ``entropy``, shape (batch, *extra)."""
+        return self._error("entropy")
+
+    @property
+    def expected_entropy_error(self) -> Tensor:
+        """Monte Carlo standard error of ``expected_entropy``, shape (batch, *extra)."""
+        return self._error("expected_entropy")
+
+    @property
+    def mutual_information_error(self) -> Tensor:
+        """That of ``mutual_information``, shape (batch, *extra)."""
+        return self._error("mutual_information")
 
     @property
     def entropy(self) -> Tensor:
@@ -226,6 +243,15 @@ class CategoricalPredictive(ClassificationPredictive):
             )
         return self._draws
 
+    def _error(self, name: str) -> Tensor:
+        if self._late is not None:
+            return self._late.value[name].to(self._probs.dtype)
+        found: Tensor = getattr(self, f"_{name}_error")
+        return found
+
+    def _settled(self) -> Self:
+        return self if self._late is None else self.with_errors(self._late.value)
+
     def _columns(self) -> dict[str, Tensor]:
         own = {"argmax_variation_ratio": self.argmax_variation_ratio}
         return super()._columns() | own
@@ -237,6 +263,18 @@ class CategoricalPredictive(ClassificationPredictive):
             return f"{rows}, point"
         kept = "kept" if self._draws is not None else "not kept"
         return f"{rows}, {count_of(self.n_draws, 'draw')} ({kept})"
+
+
+def _errors(logits: Tensor, design: Stratification | None) -> dict[str, Tensor]:
+    """Of stratified draws that are all at hand, by the name of what they are of."""
+    parts = []
+    for rows in some_rows(logits):
+        errors = ClassErrors(design)
+        tally = Tally.of(rows, seed=0, watch=errors.add)
+        parts.append(errors.seen(tally.probs))
+    evidence = pooled([part.evidence for part in parts])
+    found = [part.errors(evidence) for part in parts]
+    return {name: torch.cat([part[name] for part in found]) for name in found[0]}
 
 
 def _entropies(tally: Tally) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,5 +1,6 @@
 """Monte Carlo errors of class probabilities and of what is told by them."""
 
+from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -7,9 +8,45 @@ from torch import Tensor
 
 from caveat._strata import SLICE
 from caveat.predictive.moments import Moments, merge
-from caveat.predictive.strata import Design, Slices
+from caveat.predictive.strata import Evidences, Seen, Slices, Stratification
 
-_NAMES = ("entropy", "expected_entropy", "mutual_information")
+_NEAR = 0.05  # probabilities so near to 0 or 1 may be made by a few rare draws
+_WIDEST = 4.0  # largest variance of their logarithms that is believed
+_TINY = 1e-30
+_MEASURES = ("entropy", "expected_entropy", "mutual_information")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ClassesSeen:
+    """What is kept of the draws of some rows for the errors of what they say.
+
+    Attributes
+    ----------
+    probs : Seen
+        Of class probabilities, (batch, *extra, classes).
+    measures : Seen
+        Of entropy, expected entropy and mutual information, (batch, *extra, 3).
+    """
+
+    probs: Seen
+    measures: Seen
+
+    @property
+    def evidence(self) -> Evidences:
+        """What these rows say of how additive things are."""
+        return self.probs.evidence, self.measures.evidence
+
+    def to(self, dtype: torch.dtype) -> "ClassesSeen":
+        """In another type, to hold less."""
+        return ClassesSeen(self.probs.to(dtype), self.measures.to(dtype))
+
+    def errors(self, evidence: Evidences | None = None) -> dict[str, Tensor]:
+        """Errors by the name of what they are of; ``evidence`` is that of all rows."""
+        probs, measures = self.evidence if evidence is None else evidence
+        found = self.measures.mean_error(measures).unbind(-1)
+        named = dict(zip(_MEASURES, found, strict=True))
+        return {"mean": self.probs.mean_error(probs), **named}
 
 
 @final
@@ -21,16 +58,23 @@ class ClassErrors:
     that nothing need be kept; near the largest entropy, where the slope is small, that
     makes the error of the entropy too large, by up to a half or so.
 
+    A mean probability near 0 or 1 may owe most to a few rare draws, and without one of
+    them the sample variance is far too small. There the variance that stratified draws
+    are judged by is at least that of a log-normal number with the mean and variance of
+    log p (or of log(1 - p)), at most p (1 - p).
+
     Parameters
     ----------
-    design : Design or None
+    design : Stratification or None
         How the draws were stratified; None if they are independent.
     """
 
-    def __init__(self, design: Design | None) -> None:
-        self._probs = Slices(design, one_unit=True)
+    def __init__(self, design: Stratification | None) -> None:
+        self._probs = Slices(design, probabilities=True)
         self._measures = Slices(design)
         self._moments: Moments | None = None
+        self._stratified = design is not None
+        self._logs: Moments | None = None  # of the nearer of log p and log(1 - p)
         self._surprise: Tensor | None = None  # -log of the first mean of probabilities
 
     def add(self, probs: Tensor, entropies: Tensor) -> None:
@@ -44,13 +88,25 @@ class ClassErrors:
         self._measures.add(measures)
         new = Moments.of(measures)
         self._moments = new if self._moments is None else merge(self._moments, new)
+        if self._stratified:
+            nearest = torch.minimum(probs, 1.0 - probs).clamp(min=_TINY)
+            new = Moments.of(nearest.log())
+            self._logs = new if self._logs is None else merge(self._logs, new)
 
-    def of_probs(self, moments: Moments) -> Tensor:
-        """Of the mean probabilities, whose moments are given."""
-        return self._probs.mean_error(moments)
-
-    def of_measures(self) -> dict[str, Tensor]:
-        """Of entropy, expected entropy and mutual information, (batch, *extra) each."""
+    def seen(self, probs: Moments) -> ClassesSeen:
+        """What is kept of all draws; ``probs`` are the moments of probabilities."""
         assert self._moments is not None
-        errors = self._measures.mean_error(self._moments)
-        return dict(zip(_NAMES, errors.unbind(-1), strict=True))
+        return ClassesSeen(
+            self._probs.seen(probs, _least(probs.mean, self._logs)),
+            self._measures.seen(self._moments),
+        )
+
+
+def _least(mean: Tensor, logs: Moments | None) -> Tensor | None:
+    """The variance of a log-normal number, where probabilities are near 0 or 1."""
+    if logs is None:
+        return None
+    width = (logs.scatter / max(logs.count - 1, 1)).clamp(max=_WIDEST)
+    centre = (logs.mean + width / 2).exp().clamp(max=0.5)
+    found = torch.minimum(centre.square() * width.expm1(), mean * (1.0 - mean))
+    return torch.where(torch.minimum(mean, 1.0 - mean) < _NEAR, found, 0.0)

@@ -18,9 +18,10 @@ from caveat.predictive import mixture
 from caveat.predictive.base import DRAWS_FIRST, count_of
 from caveat.predictive.covariance import JointMoments
 from caveat.predictive.crps import mixture_crps
+from caveat.predictive.late import Late
 from caveat.predictive.moments import Moments, finite_moments, flat_event, working_dtype
 from caveat.predictive.regression import RegressionPredictive
-from caveat.predictive.strata import Design, Slices
+from caveat.predictive.strata import Stratification, errors_of
 
 JOINT_LIMIT = 64  # outputs for which a covariance is gathered without the draws
 
@@ -76,11 +77,12 @@ class GaussianPredictive(RegressionPredictive):
     _joint: Tensor | None = None  # shape: (batch, D, D), epistemic
     _draw_precision: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
     method: str = SAMPLED
-    _mean_error: Tensor | None = None  # if it is not that of the draws
+    _mean_error: Tensor | None = None  # if it is not that of independent draws
+    _late: Late[Tensor] | None = None  # the same, if nobody asked for it yet
 
     @classmethod
     def from_draws(
-        cls, draws: Tensor, *, precision: Any, design: Design | None = None
+        cls, draws: Tensor, *, precision: Any, design: Stratification | None = None
     ) -> Self:
         """The predictive of the outputs of T stochastic passes.
 
@@ -92,7 +94,7 @@ class GaussianPredictive(RegressionPredictive):
             tau in units of 1/y², broadcastable to (batch, *event). A vector counts
             as one value per output; one per row needs the shape (batch, 1). With as
             many axes as ``draws``, the first is that of the draws: each has its own.
-        design : Design, optional
+        design : Stratification, optional
             How the draws were stratified, from draw 0 on; without one they count as
             independent. It is what ``mean_error`` depends on.
 
@@ -105,23 +107,14 @@ class GaussianPredictive(RegressionPredictive):
         dtype = working_dtype(draws.dtype)
         tau = _validation.precision(precision)
         moments = finite_moments(draws)
-        slices = Slices(design)
-        slices.add(draws)
-        error = slices.mean_error(moments)
-        if tau.ndim < draws.ndim:
-            return cls.from_moments(
-                moments, dtype, precision=tau, draws=draws.detach(), mean_error=error
-            )
-        own = per_draw(tau, draws)
-        mean_tau = mixture.mean_noise_variance(own).reciprocal()
-        return cls.from_moments(
-            moments,
-            dtype,
-            precision=mean_tau,
-            draws=draws.detach(),
-            draw_precision=own,
-            mean_error=error,
+        own = None
+        if tau.ndim >= draws.ndim:
+            own = per_draw(tau, draws)
+            tau = mixture.mean_noise_variance(own).reciprocal()
+        found = cls.from_moments(
+            moments, dtype, precision=tau, draws=draws.detach(), draw_precision=own
         )
+        return found if design is None else found.stratified(design)
 
     @classmethod
     def point(cls, mean: Tensor, *, precision: Any) -> Self:
@@ -166,7 +159,6 @@ class GaussianPredictive(RegressionPredictive):
         draws: Tensor | None = None,
         joint: JointMoments | None = None,
         draw_precision: Tensor | None = None,
-        mean_error: Tensor | None = None,
     ) -> Self:
         """The predictive of gathered moments; what accumulators end with.
 
@@ -185,8 +177,6 @@ class GaussianPredictive(RegressionPredictive):
         draw_precision : Tensor, shape (draws, batch, *event), optional
             tau of each draw, if they differ; ``precision`` is then the inverse of the
             mean of their inverses.
-        mean_error : Tensor, shape (batch, *event), optional
-            Of draws that are not independent.
 
         Returns
         -------
@@ -198,10 +188,8 @@ class GaussianPredictive(RegressionPredictive):
         tau = _validation.precision_for(precision, mean)
         covariance = None if joint is None else joint.covariance
         variance = moments.variance.to(dtype)
-        error = None if mean_error is None else mean_error.to(dtype)
         return cls(
-            *(moments.count, mean, variance, tau, draws, covariance, draw_precision),
-            _mean_error=error,
+            *(moments.count, mean, variance, tau, draws, covariance, draw_precision)
         )
 
     @property
@@ -226,6 +214,8 @@ class GaussianPredictive(RegressionPredictive):
     def mean_error(self) -> Tensor:
         if self._mean_error is not None:
             return self._mean_error
+        if self._late is not None:
+            return self._late.value.to(self._mean.dtype)
         scatter = self._epistemic_variance * self.n_draws
         return Moments(self.n_draws, self._mean, scatter).mean_error
 
@@ -250,6 +240,14 @@ class GaussianPredictive(RegressionPredictive):
     def draw_precision(self) -> Tensor:
         """tau of each draw, shape (draws, batch, *event); of all, if they share it."""
         return self._mixture_precision.expand(self.draws.shape)
+
+    def stratified(self, design: Stratification) -> Self:
+        """The same with the errors of draws that were stratified by a design.
+
+        They are worked out when ``mean_error`` is first asked for, of all rows.
+        """
+        draws = self._centres("The error of stratified draws")
+        return replace(self, _mean_error=None, _late=Late(errors_of, draws, design))
 
     def with_moments(
         self,
@@ -296,6 +294,7 @@ class GaussianPredictive(RegressionPredictive):
             _epistemic_variance=variance.to(self.mean),
             method=method,
             _mean_error=mean_error.to(self.mean),
+            _late=None,
             _joint=self._joint if covariance is None else covariance.to(self.mean),
         )
 
@@ -333,6 +332,7 @@ class GaussianPredictive(RegressionPredictive):
 
     def _rescaled(self, a: Tensor, b: Tensor) -> Self:
         # E18: tau = tau_std / s²
+        error = self._mean_error if self._late is None else self.mean_error
         return replace(
             self,
             _mean=self._mean * a + b,
@@ -341,7 +341,8 @@ class GaussianPredictive(RegressionPredictive):
             _draws=None if self._draws is None else self._draws * a + b,
             _joint=_times(self._joint, _outer(a)),
             _draw_precision=_times(self._draw_precision, a.square().reciprocal()),
-            _mean_error=_times(self._mean_error, a.abs()),
+            _mean_error=_times(error, a.abs()),
+            _late=None,
         )
 
     def _log_prob(self, y: Tensor) -> Tensor:
@@ -369,6 +370,11 @@ class GaussianPredictive(RegressionPredictive):
     def _mixture_precision(self) -> Tensor:
         own = self._draw_precision
         return self.precision if own is None else own
+
+    def _settled(self) -> Self:
+        if self._late is None:
+            return self
+        return replace(self, _mean_error=self.mean_error, _late=None)
 
     def _epistemic_covariance(self) -> Tensor:
         if self._joint is not None:

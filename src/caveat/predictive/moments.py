@@ -9,6 +9,7 @@ so neither a large mean nor many small blocks cost accuracy [Chan1983]_.
    sample variance: analysis and recommendations. The American Statistician 37, 1983.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -21,6 +22,9 @@ from caveat import _validation
 from caveat.errors import ParameterError
 
 BLOCK = 1 << 20  # numbers in one block: a few megabytes
+_SMALL = (
+    1 << 14
+)  # numbers for which the widest type costs less than care in a short one
 
 
 def working_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -87,6 +91,8 @@ class Moments:
             With ``mean`` and ``scatter`` of shape ``shape``.
         """
         draws = _validation.draws(draws, axes="(draws, *shape)", least=1).detach()
+        if draws.numel() <= _SMALL:
+            return cls._of_block(draws)
         parts = (cls._of_block(block) for block in blocks(draws))
         return reduce(cls._merge, parts)
 
@@ -105,7 +111,11 @@ class Moments:
 
     @classmethod
     def _of_block(cls, block: Tensor) -> Self:
-        block, wide = block.to(working_dtype(block.dtype)), wide_dtype(block.device)
+        wide = wide_dtype(block.device)
+        if wide == torch.float64 and block.numel() <= _SMALL:
+            variance, mean = torch.var_mean(block.to(wide), 0, correction=0)
+            return cls(len(block), mean, variance.mul_(len(block)))
+        block = block.to(working_dtype(block.dtype))
         pivot = block.mean(0)
         deviation = block - pivot
         drift = deviation.mean(0).to(wide)  # what rounding left in the pivot
@@ -124,10 +134,13 @@ class Moments:
 def finite_moments(draws: Tensor) -> Moments:
     """Moments of ``draws`` (draws, batch, …), or an error if any is not finite."""
     moments = Moments.of(draws)
-    if not bool(torch.isfinite(moments.scatter).all()):  # NaN and inf reach the sums
+    dtype = working_dtype(draws.dtype)
+    # NaN and inf reach the sums. One number is looked at first, as it is cheaper.
+    clear = math.isfinite(float(moments.scatter.sum().to(dtype)))
+    if not clear and not bool(moments.scatter.to(dtype).isfinite().all()):
         _validation.finite_draws("The draws of a model", ~torch.isfinite(draws))
         raise ParameterError(
-            f"The squares of the draws overflow {working_dtype(draws.dtype)}. "
+            f"The squares of the draws overflow {dtype}. "
             f"Rescale the outputs, or pass draws.double()."
         )
     return moments

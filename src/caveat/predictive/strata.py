@@ -9,23 +9,35 @@ share of the first in the variance s² of a draw, then
 with N_T the number of drops of a unit, whose variance the design fixes. The same holds
 for the means of slices and of blocks, whose spread is seen, and tells A. It is known by
 its posterior, from the spread of an output's own slices and blocks and from that of the
-others of its batch; the average over A is the variance that is given.
+others of the same call; the average over A is the variance that is given. What the
+outputs say together is a handful of sums (:class:`Evidence`) that add up over rows, so
+that it does not matter how rows are cut into batches.
+
+A probability cannot be additive where it is all but 0 or 1 and a few draws make its
+mean, or where it jumps. A is at most the share that a logistic function of something
+additive, and so nearly Gaussian, would have.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple, final
 
 import torch
 from torch import Tensor
 
 from caveat._strata import BLOCK, SLICE, SLICES
-from caveat.predictive.moments import Moments, merge, wide_dtype
+from caveat.predictive.moments import Moments, merge, wide_dtype, working_dtype
 
 _OTHERS = 64.0  # degrees of freedom that the other outputs count for at most
-_PROBES = 64  # outputs by which is judged how many of them are independent
-# 1 - A, what does not average out: from all of it to a hundredth.
+_HEAD = 2 * SLICE  # draws by which is judged how many outputs are independent, and
+_PROBES = 16  # outputs of each row
+_AT_ONCE = 1 << 14  # outputs whose posteriors are held
+_ROWS_AT_ONCE = 1 << 18  # numbers of draws that are summed together
+# 1 - A, what does not average out: from all of it to a hundredth, a priori with a
+# weight that leans to less of it but for probabilities. Chosen on trained nets.
+_LEAN = 0.25
 _RESTS = tuple(10.0 ** (-k / 12) for k in range(25))
 
 
@@ -39,7 +51,7 @@ class Counts(NamedTuple):
 
 @final
 @dataclass(frozen=True)
-class Design:
+class Stratification:
     """How the draws were stratified.
 
     Attributes
@@ -105,52 +117,207 @@ def _uneven(total: float) -> float:
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What outputs say together of A: sums over rows.
+
+    Attributes
+    ----------
+    scatters : tuple of Tensor
+        Of the squares of each spread: (outputs,), or of all outputs in one unit.
+    variance, additive : Tensor
+        Of variances, and of what can be additive of them; of the same shape.
+    gram : Tensor, shape (32, 32)
+        Products of the first draws with each other, standardised.
+    n_outputs : int
+        That vary, of those in ``gram``.
+    """
+
+    scatters: tuple[Tensor, ...]
+    variance: Tensor
+    additive: Tensor
+    gram: Tensor
+    n_outputs: int
+
+    def __add__(self, other: "Evidence") -> "Evidence":
+        pairs = zip(self.scatters, other.scatters, strict=True)
+        return Evidence(
+            tuple(mine + theirs for mine, theirs in pairs),
+            self.variance + other.variance,
+            self.additive + other.additive,
+            self.gram + other.gram,
+            self.n_outputs + other.n_outputs,
+        )
+
+    @property
+    def ratios(self) -> list[float]:
+        """Sums of squares over variance, by spread: the mean of outputs."""
+        return [self._mean(scatter) for scatter in self.scatters]
+
+    @property
+    def share(self) -> float:
+        """What can be additive, over variance."""
+        return self._mean(self.additive)
+
+    @property
+    def n_others(self) -> float:
+        """How many independent outputs there are beside one of them."""
+        n, outputs = len(self.gram), self.n_outputs
+        if outputs < 2:
+            return 0.0
+        # tr(C²) from pairs of different draws: it has no bias from there being few.
+        squares = self.gram.square()
+        off = float(squares.sum() - squares.diagonal().sum()) / (n * (n - 1))
+        return min(max(outputs**2 / max(off, outputs), 1.0), outputs) - 1.0
+
+    def _mean(self, sums: Tensor) -> float:
+        found = (sums / self.variance)[self.variance > 0]
+        return float(found.mean()) if len(found) else 0.0
+
+
+Evidences = tuple[Evidence | None, ...]  # of each kind of mean that has errors
+
+
+def pooled(parts: Sequence[Evidences]) -> Evidences:
+    """The evidence of all parts of the rows, which have the same number of draws."""
+    found = []
+    for same in zip(*parts, strict=True):
+        known = [evidence for evidence in same if evidence is not None]
+        found.append(reduce(Evidence.__add__, known) if known else None)
+    return tuple(found)
+
+
+class _Spread(NamedTuple):
+    """A sum of squares that is (1 - A + A ``share``) s² times a chi-squared number."""
+
+    scatter: Tensor
+    dof: int
+    share: float  # of A that is left
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What is kept of the draws of some rows for the errors of their means.
+
+    Attributes
+    ----------
+    plain : Tensor, shape (batch, *event)
+        The errors, if draws were independent.
+    evidence : Evidence or None
+        What its outputs say of A; None if they cannot tell.
+    """
+
+    plain: Tensor
+    evidence: Evidence | None = None
+    _spreads: tuple[_Spread, ...] = ()  # relative to the variance
+    _limit: Tensor | None = None  # of A; 1 without
+    _drawn: float = 1.0
+
+    def mean_error(self, evidence: Evidence | None = None) -> Tensor:
+        """Monte Carlo standard errors of means.
+
+        ``evidence`` is that of all rows, if there are more than these.
+        """
+        evidence = self.evidence if evidence is None else evidence
+        if evidence is None or not self._spreads or not self.plain.numel():
+            return self.plain
+        own = [spread.scatter.flatten().split(_AT_ONCE) for spread in self._spreads]
+        limit = torch.ones_like(self.plain) if self._limit is None else self._limit
+        parts = zip(limit.flatten().split(_AT_ONCE), *own, strict=True)
+        left = torch.cat([self._left(evidence, *part) for part in parts])
+        return self.plain * left.view_as(self.plain).sqrt()
+
+    def to(self, dtype: torch.dtype) -> "Seen":
+        """In another type, to hold less."""
+        spreads = tuple(s._replace(scatter=s.scatter.to(dtype)) for s in self._spreads)
+        limit = None if self._limit is None else self._limit.to(dtype)
+        plain = self.plain.to(dtype)
+        return Seen(plain, self.evidence, spreads, limit, self._drawn)
+
+    def _left(self, evidence: Evidence, limit: Tensor, *own: Tensor) -> Tensor:
+        """1 - A + A c_T by the posterior of A, for some outputs."""
+        dof = sum(spread.dof for spread in self._spreads)
+        weight = min(evidence.n_others, _OTHERS / dof)
+        share, ratios = evidence.share, evidence.ratios
+        most = 1.0 - torch.tensor(_RESTS, dtype=limit.dtype, device=limit.device)
+        most = most.unsqueeze(-1)
+        lean = _LEAN if self._limit is None else 0.0
+        score = -lean * torch.log1p(-most)
+        for spread, mine, ours in zip(self._spreads, own, ratios, strict=True):
+            level = 1.0 - most * limit * (1.0 - spread.share)
+            score = score - 0.5 * (spread.dof * level.log() + mine / level)
+            common = 1.0 - most * share * (1.0 - spread.share)
+            rest = spread.dof * common.log() + ours / common
+            score = score - 0.5 * weight * rest
+        values = 1.0 - most * limit * (1.0 - self._drawn)
+        return (score.softmax(0) * values).sum(0)
+
+
+@final
 class Slices:
     """Means of slices and of blocks of draws that come in order, from draw 0 on.
 
     Parameters
     ----------
-    design : Design or None
+    design : Stratification or None
         None for independent draws: then nothing is gathered.
-    one_unit : bool
-        Outputs are in the same unit, as probabilities are: those that vary more count
-        for more. Else all outputs of a row count the same.
+    probabilities : bool
+        Outputs are in the same unit, so those that vary more count for more, and near
+        0 and 1 they are not additive. Else all outputs of a row count the same.
     """
 
-    def __init__(self, design: Design | None, *, one_unit: bool = False) -> None:
-        self._one_unit = one_unit
+    def __init__(
+        self, design: Stratification | None, *, probabilities: bool = False
+    ) -> None:
+        self._probabilities = probabilities
         self._design = design if design is not None and design.rates else None
         self._slices, self._blocks = _Groups(SLICE), _Groups(SLICES)
-        self._probes: list[Tensor] = []
+        self._head = _Head()
 
     def add(self, draws: Tensor) -> None:
         """Take in the next draws, (draws, batch, *event)."""
         if self._design is None or not draws[0].numel():
             return
         self._blocks.add(self._slices.add(draws))
-        flat = draws.detach().flatten(1)
-        step = math.ceil(flat.shape[1] / _PROBES)
-        self._probes.append(flat[:, ::step].to(wide_dtype(draws.device)))
+        self._head.add(draws.detach())
 
-    def mean_error(self, moments: Moments) -> Tensor:
-        """Monte Carlo standard error of the mean of all draws, whose moments they are.
+    def seen(self, moments: Moments, least: Tensor | None = None) -> Seen:
+        """What is kept of all draws, whose moments they are.
 
-        Before the second slice is complete it is that of independent draws, which is
-        larger.
+        Before the second slice is complete they count as independent, which gives
+        larger errors. Where their variance is below ``least``, that is taken for the
+        error in its place.
         """
-        plain = moments.mean_error
-        between = self._slices.moments
+        plain, between = moments.mean_error, self._slices.moments
         if self._design is None or between is None or between.count < 2:
-            return plain
+            return Seen(plain)
         variance = moments.scatter / (moments.count - 1)
         counts = self._design.counts(moments.count)
-        spreads = list(self._spreads(between, counts))
-        others = _effective(torch.cat(self._probes)) - 1.0
-        pooled = [_pooled(s.scatter, variance, self._one_unit) for s in spreads]
-        left = _remaining(variance, spreads, pooled, counts.drawn, others)
-        return plain * left.sqrt()
+        spreads = tuple(self._spreads(between, counts))
+        limit = _additive_limit(moments.mean, variance) if self._probabilities else None
+        additive = variance if limit is None else variance * limit
+        evidence = Evidence(
+            tuple(self._summed(spread.scatter) for spread in spreads),
+            self._summed(variance),
+            self._summed(additive),
+            *self._head.gram(),
+        )
+        if least is not None:
+            plain = (torch.maximum(variance, least) / moments.count).sqrt()
+        scale = torch.where(variance > 0, variance, torch.inf)
+        relative = tuple(s._replace(scatter=s.scatter / scale) for s in spreads)
+        return Seen(plain, evidence, relative, limit, counts.drawn)
 
-    def _spreads(self, between: Moments, counts: Counts) -> Iterator["_Spread"]:
+    def mean_error(self, moments: Moments) -> Tensor:
+        """Standard errors of the means, by what these rows say alone."""
+        return self.seen(moments).mean_error()
+
+    def _summed(self, values: Tensor) -> Tensor:
+        """Over rows; and over outputs, if they are in one unit."""
+        return values.sum().view(1) if self._probabilities else values.sum(0).view(-1)
+
+    def _spreads(self, between: Moments, counts: Counts) -> Iterator[_Spread]:
         blocks = self._blocks.moments
         n_blocks = 0 if blocks is None else blocks.count
         within = between.scatter
@@ -161,12 +328,75 @@ class Slices:
         yield _Spread(SLICE * within, dof, counts.slices)
 
 
-class _Spread(NamedTuple):
-    """A sum of squares that is (1 - A + A ``share``) s² times a chi-squared number."""
+def errors_of(draws: Tensor, design: Stratification) -> Tensor:
+    """Standard errors of the means of draws (draws, batch, *event), all at hand."""
+    parts = []
+    for rows in some_rows(draws):
+        slices = Slices(design)
+        slices.add(rows)
+        parts.append(slices.seen(Moments.of(rows)))
+    (evidence,) = pooled([(part.evidence,) for part in parts])
+    return torch.cat([part.mean_error(evidence) for part in parts])
 
-    scatter: Tensor
-    dof: int
-    share: float  # of A that is left
+
+def some_rows(draws: Tensor) -> Iterator[Tensor]:
+    """Draws (draws, batch, ...) of some rows at a time."""
+    per_row = max(draws[:, :1].numel(), 1)
+    return iter(draws.split(max(_ROWS_AT_ONCE // per_row, 1), dim=1))
+
+
+def _additive_limit(mean: Tensor, variance: Tensor) -> Tensor:
+    """What can be additive of the variance of probabilities, at most.
+
+    The share of Var p that is linear in a Gaussian L, if p is a logistic function of
+    it, to 0.1 or so: log(1 + v) / v near 0 and 1, where p is nearly exp(L), and 2/π
+    where p jumps from 0 to 1.
+    """
+    nearest = torch.minimum(mean, 1.0 - mean).clamp(min=1e-15)
+    skewed = variance * ((1.0 - 2.0 * nearest) / nearest).square()
+    tail = skewed.log1p() / skewed.clamp(min=1e-6)
+    jump = (variance / (nearest * (1.0 - nearest))).clamp(max=1.0)
+    share = torch.where(skewed < 1e-6, 1.0, tail)
+    return share * (1.0 - (1.0 - 2.0 / math.pi) * jump.square())
+
+
+class _Head:
+    """The first draws of some outputs of each row, until they are all there."""
+
+    def __init__(self) -> None:
+        self._held: list[Tensor] = []
+        self._missing = _HEAD
+        self._gram: tuple[Tensor, int] | None = None
+
+    def add(self, draws: Tensor) -> None:
+        if not self._missing:
+            return
+        flat = draws[: self._missing].flatten(2) if draws.dim() > 2 else draws
+        flat = flat[: self._missing]
+        if flat.dim() > 2:
+            flat = flat[..., :: math.ceil(flat.shape[2] / _PROBES)]
+        self._held.append(flat.flatten(1).to(working_dtype(flat.dtype), copy=True))
+        self._missing -= len(flat)
+
+    def gram(self) -> tuple[Tensor, int]:
+        """Products of draws with each other, and how many outputs vary."""
+        if self._gram is None:
+            assert not self._missing
+            held = torch.cat(self._held)
+            parts = [_gram(part) for part in held.split(_AT_ONCE, dim=1)]
+            grams, counts = zip(*parts, strict=True)
+            self._gram = torch.stack(grams).sum(0), sum(counts)
+            self._held = []
+        return self._gram
+
+
+def _gram(draws: Tensor) -> tuple[Tensor, int]:
+    wide = draws.to(wide_dtype(draws.device))
+    centred = wide - wide.mean(0)
+    spread = centred.square().mean(0)
+    varies = spread > 0
+    scores = centred[:, varies] / spread[varies].sqrt()
+    return scores @ scores.T, scores.shape[1]
 
 
 class _Groups:
@@ -202,52 +432,3 @@ class _Groups:
             new = Moments.of(means)
             self.moments = new if self.moments is None else merge(self.moments, new)
         return means
-
-
-def _remaining(
-    variance: Tensor,
-    spreads: Sequence[_Spread],
-    pooled: Sequence[float],
-    drawn: float,
-    others: float,
-) -> Tensor:
-    """1 - A + A c_T by the posterior of A, for each output."""
-    dof = sum(spread.dof for spread in spreads)
-    weight = max(min(others, _OTHERS / dof), 0.0)
-    scale = torch.where(variance > 0, variance, torch.inf)
-    own = [spread.scatter / scale for spread in spreads]
-    scores = []
-    for rest in _RESTS:
-        score = torch.zeros_like(variance)  # a priori all of them are alike
-        for spread, mine, ours in zip(spreads, own, pooled, strict=True):
-            level = rest + (1.0 - rest) * spread.share
-            score -= 0.5 * spread.dof * (1.0 + weight) * math.log(level)
-            score -= (mine + weight * ours) / (2.0 * level)
-        scores.append(score)
-    posterior = torch.stack(scores).softmax(0)
-    values = torch.tensor(_RESTS).to(variance)
-    values = values + (1.0 - values) * drawn
-    return torch.einsum("a...,a->...", posterior, values)
-
-
-def _pooled(scatter: Tensor, variance: Tensor, one_unit: bool) -> float:
-    """Sum of squares over variance, over all rows; the mean of outputs in own units."""
-    axes = tuple(range(variance.dim())) if one_unit else (0,)
-    top, bottom = scatter.sum(axes).view(-1), variance.sum(axes).view(-1)
-    ratios = (top / bottom)[bottom > 0]
-    return float(ratios.mean()) if len(ratios) else 0.0
-
-
-def _effective(probes: Tensor) -> float:
-    """How many independent outputs some outputs (draws, outputs) are worth."""
-    centred = probes - probes.mean(0)
-    spread = centred.square().mean(0)
-    varies = spread > 0
-    scores = centred[:, varies] / spread[varies].sqrt()
-    n, outputs = scores.shape
-    if outputs < 2:
-        return 1.0
-    gram = scores @ scores.T
-    # tr(C²) from pairs of different draws: it has no bias from there being few.
-    off = float(gram.square().sum() - gram.diagonal().square().sum()) / (n * (n - 1))
-    return min(max(outputs**2 / max(off, outputs), 1.0), float(outputs))

@@ -20,7 +20,7 @@ from caveat.errors import (
     NoStochasticSiteError,
     UnsupportedModelError,
 )
-from caveat.predictive.strata import Design
+from caveat.predictive.strata import Stratification
 from caveat.sampling.checks import Departed
 from caveat.sampling.fingerprint import survey
 from caveat.sampling.guard import AutogradInside
@@ -187,12 +187,12 @@ class Session:
         return self._ways[0]
 
     @property
-    def design(self) -> Design | None:
+    def design(self) -> Stratification | None:
         """How the draws are stratified; None if they are independent."""
         if not self._sampler.stratified:
             return None
         sites = [site for site in self._plan.sites if site.draws]
-        return Design(
+        return Stratification(
             tuple(s.rate if s.is_mask and 0 < s.rate < 1 else 0.5 for s in sites)
         )
 

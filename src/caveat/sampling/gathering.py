@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import torch
 from torch import Tensor
@@ -16,7 +16,8 @@ from caveat.predictive import (
     GaussianAccumulator,
     GaussianPredictive,
 )
-from caveat.predictive.strata import Design
+from caveat.predictive.accumulators import CategoricalPending, GaussianPending
+from caveat.predictive.strata import Evidences, Seen, Stratification, pooled
 from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.outputs import Picker, same_shape
@@ -54,11 +55,11 @@ class Rounds:
         if self.tolerance is not None:
             check.unit_interval("tolerance", self.tolerance)
 
-    def first(self, least: int = 0) -> range:
-        """The first round, of at least so many; the only one, without a tolerance."""
+    def first(self) -> range:
+        """The first round; the only one, without a tolerance."""
         if self.tolerance is None:
             return range(self.n_draws)
-        return range(max(least, min(_FIRST_ROUND, self.max_draws)))
+        return range(min(_FIRST_ROUND, self.max_draws))
 
     def after(self, done: int, error: float) -> range:
         """The round after ``done`` draws with this error; empty if it will do."""
@@ -74,9 +75,28 @@ class FoundMoments(NamedTuple):
     method: str
     mean: Tensor  # shape: (batch, *event)
     variance: Tensor  # shape: (batch, *event)
-    mean_error: Tensor  # shape: (batch, *event)
+    seen: Seen | None  # of what was sampled of the mean; None if nothing was
+    slope: Tensor | None  # by which errors of it become errors of the mean
     covariance: Tensor | None  # shape: (batch, D, D)
     excess: float = 0.0  # kurtosis of the noise, to compare with draws
+
+    @property
+    def evidence(self) -> Evidences:
+        """What its own rows say of how far stratifying draws helps."""
+        return (None if self.seen is None else self.seen.evidence,)
+
+    def mean_error(self, evidence: Evidences) -> Tensor:
+        """Of shape (batch, *event); ``evidence`` is that of all batches."""
+        if self.seen is None:
+            return torch.zeros_like(self.mean)
+        error = self.seen.mean_error(evidence[0])
+        return error.view_as(self.mean) if self.slope is None else error * self.slope
+
+    def relative_error(self, precision: Tensor, evidence: Evidences) -> float:
+        """Largest Monte Carlo error of a mean over the predictive std."""
+        noise = 1.0 / check.precision_for(precision, self.mean)
+        error = self.mean_error(evidence)
+        return float((error / (self.variance + noise).sqrt()).max())
 
 
 class Reading(ABC):
@@ -99,7 +119,7 @@ class Reading(ABC):
             yield tensor
 
     @property
-    def design(self) -> Design | None:
+    def design(self) -> Stratification | None:
         """How the draws are stratified."""
         return self._session.design
 
@@ -107,13 +127,14 @@ class Reading(ABC):
     def moments(self) -> FoundMoments | None:
         """Mean and variance in closed form, or None: then those of the draws do."""
 
-    def relative_error(self, precision: Tensor) -> float | None:
-        """Largest Monte Carlo error of a mean over the predictive std."""
-        found = self.moments()
-        if found is None:
-            return None
-        noise = 1.0 / check.precision_for(precision, found.mean)
-        return float((found.mean_error / (found.variance + noise).sqrt()).max())
+    @property
+    def sums(self) -> Any:
+        """What was summed up so far, for :meth:`go_on`; None if that is nothing."""
+        return None
+
+    def go_on(self, sums: Any) -> bool:
+        """Begin where another reading of the same batch was; False if it cannot."""
+        return sums is None
 
 
 @final
@@ -135,14 +156,35 @@ class Part(NamedTuple):
         What they say; None if the draws themselves are kept on a shelf.
     found : FoundMoments or None
         What is known beside them.
-    design : Design or None
+    design : Stratification or None
         How they were stratified.
     """
 
     n_draws: int
     result: GaussianPredictive | CategoricalPredictive | None
     found: FoundMoments | None
-    design: Design | None
+    design: Stratification | None
+    evidence: Evidences = (None,)  # of all batches
+
+
+class _Sums(NamedTuple):
+    """What is known of a batch while others are read."""
+
+    n_draws: int
+    accumulator: Accumulator | None
+    pending: GaussianPending | CategoricalPending | None  # its end, if it is known
+    found: FoundMoments | None
+    beside: Any  # sums of closed forms
+    design: Stratification | None
+
+    @property
+    def evidence(self) -> Evidences:
+        """Of its own rows, for what its errors are of."""
+        if self.found is not None:
+            return self.found.evidence
+        if self.pending is not None:
+            return self.pending.evidence
+        return (None,) if self.accumulator is None else self.accumulator.evidence
 
 
 @dataclass(frozen=True)
@@ -167,7 +209,7 @@ class Gathering:
 
     read: Callable[[Batch], Reading]
     rounds: Rounds
-    accumulator: Callable[[Design | None], Accumulator]
+    accumulator: Callable[[Stratification | None], Accumulator]
     bar: ProgressBar
     precision: Tensor | None = None
     shelf: Shelf | None = None
@@ -176,45 +218,97 @@ class Gathering:
         """All batches of a source.
 
         They get the same number of draws, for the worst error of all to be below the
-        tolerance, so that it does not matter how rows are cut into batches. But a
-        stream passes only once: there each batch has as many as it needs itself. If
-        its draws are kept, they must be as many, so then its inputs are kept, too.
+        tolerance. How far stratifying draws helps is judged by all batches together, so
+        that it does not matter how rows are cut into batches; between rounds only sums
+        are kept of a batch, which is begun again if it needs more draws. But a stream
+        passes only once: there each batch has as many as it needs itself, and stands
+        alone. If its draws are kept, they must be as many, so then its inputs are kept,
+        too.
         """
         passing = source.passes_once and self.rounds.tolerance is not None
+        if not source.several or (passing and self.shelf is None):
+            return [self._alone(n, batch) for n, batch in enumerate(source)]
         held: list[Batch] = []
-        parts: list[Part] = []
+        parts: list[_Sums] = []
+        numbers = self.rounds.first()
         for batch in source:
-            least = 0 if self.shelf is None and passing else _most(parts)
-            parts.append(self.part(len(parts), batch, least))
-            if passing and self.shelf is not None:
+            reading = self.read(batch)
+            parts.append(self._summed(len(parts), reading, numbers))
+            if passing:
                 held.append(batch)
-        if passing and self.shelf is None:
-            return parts
-        while any(part.n_draws < _most(parts) for part in parts):
+            del batch, reading
+        while numbers := self._next(parts):
             for number, batch in enumerate(held or source):
-                if parts[number].n_draws < _most(parts):
-                    parts[number] = self.part(number, batch, _most(parts))
-        return parts
+                parts[number] = self._more(number, batch, parts[number], numbers)
+                del batch
+        return self._done(parts)
 
-    def part(self, number: int, batch: Batch, least: int = 0) -> Part:
-        """One batch, with at least so many draws."""
+    def _alone(self, number: int, batch: Batch) -> Part:
+        """One batch, whatever the others say."""
         reading = self.read(batch)
-        counting = self.shelf is None or self.rounds.tolerance is not None
-        accumulator = self.accumulator(reading.design) if counting else None
-        numbers = self.rounds.first(least)
-        while numbers:
-            done = numbers.stop
-            draws = self._told(self._shelved(number, numbers, reading))
-            if accumulator is None:
-                for _ in draws:
-                    pass
-                break
+        sums = self._summed(number, reading, self.rounds.first())
+        while numbers := self._next([sums]):
+            sums = self._summed(number, reading, numbers, sums.accumulator)
+        return self._done([sums])[0]
+
+    def _more(self, number: int, batch: Batch, sums: _Sums, numbers: range) -> _Sums:
+        """More draws of a batch that was let go."""
+        reading = self.read(batch)
+        if reading.go_on(sums.beside):
+            return self._summed(number, reading, numbers, sums.accumulator)
+        return self._summed(number, self.read(batch), range(numbers.stop))
+
+    def _summed(
+        self,
+        number: int,
+        reading: Reading,
+        numbers: range,
+        accumulator: Accumulator | None = None,
+    ) -> _Sums:
+        """Draws of a batch, after those that the accumulator has seen."""
+        final = self.rounds.tolerance is None
+        if accumulator is None and (self.shelf is None or not final):
+            accumulator = self.accumulator(reading.design)
+        draws = self._told(self._shelved(number, numbers, reading))
+        if accumulator is None:
+            for _ in draws:
+                pass
+        else:
             for block in _large(draws):
                 accumulator.add(block)
-            numbers = self.rounds.after(done, self._error(reading, accumulator))
-        summed = accumulator is not None and self.shelf is None
-        result = accumulator.result() if accumulator is not None and summed else None
-        return Part(done, result, reading.moments(), reading.design)
+        pending = None
+        if final and accumulator is not None:
+            # Its result is smaller than its sums, and there may be many batches.
+            pending, accumulator = accumulator.pending(), None
+        found, beside = reading.moments(), None if final else reading.sums
+        done = numbers.stop
+        return _Sums(done, accumulator, pending, found, beside, reading.design)
+
+    def _next(self, parts: Sequence[_Sums]) -> range:
+        """The next round of all batches; empty if their errors will do."""
+        done = parts[0].n_draws
+        if self.rounds.tolerance is None or done >= self.rounds.max_draws:
+            return range(0)
+        evidence = _evidence(parts)
+        worst = max(self._error(part, evidence) for part in parts)
+        return self.rounds.after(done, worst)
+
+    def _done(self, parts: Sequence[_Sums]) -> list[Part]:
+        """With the errors that all batches tell together."""
+        evidence = _evidence(parts)
+        drawn: Evidences | None = None
+        if self.shelf is None:
+            # Those of the draws, which may have closed forms beside them.
+            parts = [part._replace(pending=_pending(part)) for part in parts]
+            known = [p.pending.evidence for p in parts if p.pending is not None]
+            drawn = pooled(known)
+        found = []
+        for part in parts:
+            result = None
+            if drawn is not None and part.pending is not None:
+                result = part.pending.settled(drawn)
+            found.append(Part(part.n_draws, result, part.found, part.design, evidence))
+        return found
 
     def _shelved(
         self, batch: int, numbers: range, reading: Reading
@@ -231,16 +325,26 @@ class Gathering:
             yield block
             self.bar.advance(len(block))
 
-    def _error(self, reading: Reading, accumulator: Accumulator) -> float:
+    def _error(self, part: _Sums, evidence: Evidences) -> float:
         """The worst Monte Carlo error so far, relative to the predictive spread."""
-        own = None
-        if self.precision is not None:
-            own = reading.relative_error(self.precision)
-        return accumulator.relative_error() if own is None else own
+        if self.precision is not None and part.found is not None:
+            return part.found.relative_error(self.precision, evidence)
+        assert part.accumulator is not None
+        return part.accumulator.relative_error(evidence)
 
 
-def _most(parts: Sequence[Part]) -> int:
-    return max((part.n_draws for part in parts), default=0)
+def _evidence(parts: Sequence[_Sums]) -> Evidences:
+    """What all batches say together of the errors that count."""
+    if len({part.found is None for part in parts}) > 1:
+        # Some have closed forms, some not: each speaks of itself.
+        return tuple(None for _ in parts[0].evidence)
+    return pooled([part.evidence for part in parts])
+
+
+def _pending(part: _Sums) -> GaussianPending | CategoricalPending | None:
+    if part.pending is not None or part.accumulator is None:
+        return part.pending
+    return part.accumulator.pending()
 
 
 def _large(blocks: Iterator[Tensor]) -> Iterator[Tensor]:

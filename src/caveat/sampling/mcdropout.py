@@ -21,13 +21,12 @@ from caveat.predictive import (
     MomentPredictive,
 )
 from caveat.predictive.joining import by_rows, together
-from caveat.predictive.strata import Design
+from caveat.predictive.strata import Stratification
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.gathering import (
     MAX_DRAWS,
-    FoundMoments,
     Gathering,
     Part,
     Reading,
@@ -285,9 +284,10 @@ class MCDropout:
         if draws is None:
             drawn = together([part.result for part in parts])
         else:
-            design = parts[0].design
-            drawn = by_rows(draws, partial(_gaussian, tau, draws, design))
-        return _improved(drawn, [part.found for part in parts])
+            drawn = by_rows(draws, partial(_gaussian, tau, draws))
+            if (design := parts[0].design) is not None:
+                drawn = drawn.stratified(design)
+        return _improved(drawn, parts)
 
     def classify(
         self,
@@ -316,12 +316,13 @@ class MCDropout:
         )
         if logits is None:
             return together([part.result for part in parts])
-        return by_rows(
+        found = by_rows(
             logits,
             lambda rows: CategoricalPredictive.from_logits(
-                logits[:, rows], seed=self.seed, design=parts[0].design
+                logits[:, rows], seed=self.seed
             ),
         )
+        return found.stratified(parts[0].design)
 
     def moments(
         self,
@@ -424,7 +425,7 @@ class MCDropout:
         call: _Call,
         rounds: Rounds,
         read: Callable[[Session], Reading],
-        accumulator: Callable[[Design | None], Any],
+        accumulator: Callable[[Stratification | None], Any],
         *,
         keep_draws: bool,
         precision: Tensor | None = None,
@@ -480,25 +481,21 @@ def _ending(session: Session, picker: Picker) -> Ending | None:
     return find_ending(tape, output.number) if isinstance(output, Ref) else None
 
 
-def _improved(
-    drawn: GaussianPredictive, found: Sequence[FoundMoments | None]
-) -> GaussianPredictive:
+def _improved(drawn: GaussianPredictive, parts: Sequence[Part]) -> GaussianPredictive:
     """The predictive of draws, with closed forms if every batch has them."""
-    known = [part for part in found if part is not None]
-    if len(known) < len(found):
+    known = [part.found for part in parts if part.found is not None]
+    if len(known) < len(parts):
         return drawn
     from caveat.sampling.closed_form.readings import improved
 
-    return improved(drawn, known)
+    return improved(drawn, known, parts[0].evidence)
 
 
-def _gaussian(
-    tau: Tensor, draws: Tensor, design: Design | None, rows: slice
-) -> GaussianPredictive:
+def _gaussian(tau: Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
     """The predictive of some rows of the draws."""
     if tau.dim():
         tau = check.precision_for(tau, draws[0])[rows]
-    return GaussianPredictive.from_draws(draws[:, rows], precision=tau, design=design)
+    return GaussianPredictive.from_draws(draws[:, rows], precision=tau)
 
 
 def _mixed(name: str, batch_size: int, axis: int) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from caveat import _validation as validation
 from caveat.errors import InputTypeError, ShapeError
+from caveat.predictive.strata import Stratification
 from caveat.training.members import Member
 from caveat.training.spec import NetworkSpec
 from caveat.training.streams import mask_seed
@@ -48,6 +49,21 @@ class Trained(ABC):
     def has_noise(self) -> bool:
         """Whether draws of any network differ."""
         return any(any(member.drop_rates) for member in self.members)
+
+    @property
+    def design(self) -> Stratification | None:
+        """How the draws of one network are stratified, for their Monte Carlo errors.
+
+        None for several networks, which take turns, and for other noise than masks and
+        Gaussian factors on units: those count as independent, so their errors are
+        larger than need be.
+        """
+        spec = self.spec
+        if len(self) > 1 or not self.has_noise or not isinstance(spec.noise, str):
+            return None
+        rates = [rate for rate in self.members[0].drop_rates if rate]
+        is_mask = spec.noise == "bernoulli"
+        return Stratification(tuple(rate if is_mask else 0.5 for rate in rates))
 
     @staticmethod
     def mask_seed(index: int, seed: int = 0) -> int:

@@ -26,12 +26,12 @@ def test_merged_is_the_same_as_whole():
             ConditionalMoments.of(means[part], hidden[part].square().sum(0))
             for part in (slice(0, 5), slice(5, 9))
         )
-        (one, error), (two, same) = (
+        (one, slope), (two, same) = (
             moments.belief(layer) for moments in (whole, left.merge(right))
         )
         assert_same(one.mean, two.mean)
         assert_same(one.variance, two.variance)
-        assert_same(error, same)
+        assert_same(slope, same)
         if outputs > 64:
             assert one.covariance() is None
         else:
@@ -43,9 +43,9 @@ def test_total_variance_restated():
     """E96."""
     layer, hidden = last_layer(2), numbers(9, 4, 3)
     means = layer.conditional_mean(hidden)
-    belief, error = ConditionalMoments.of(means, hidden.square().sum(0)).belief(layer)
+    belief, slope = ConditionalMoments.of(means, hidden.square().sum(0)).belief(layer)
     within = (
         torch.einsum("dk,tbk->bd", layer.weight.square(), 0.5 * hidden.square()) / 9
     )
     assert_same(belief.variance, within + means.var(0, correction=0))
-    assert_same(error, means.std(0) / 3)
+    assert_same(slope, torch.ones_like(slope))  # nothing follows the layer

@@ -67,9 +67,11 @@ def test_law_of_total_variance_by_enumeration():
     assert_same(mean, enumerated(run, masks(0.2, 2), masks(0.4, 3))[0])
 
 
-def earlier_noise(n_draws: int) -> tuple[LastLayer, torch.Tensor]:
+def earlier_noise(
+    n_draws: int, *, seed: int = 5, stratified: bool = False
+) -> tuple[LastLayer, torch.Tensor]:
     """The last layer, and its features in many draws."""
-    session = MCDropout(MODEL, seed=5)._sampler.session(
+    session = MCDropout(MODEL, seed=seed, stratified=stratified)._sampler.session(
         Batch.of((X,), {}, axis=0, model=MODEL)
     )
     tape = session.tape.copy()
@@ -94,6 +96,17 @@ def test_unbiased_and_as_precise_as_theory_says():
     assert gain.min() > 1.5
 
 
+def test_stratified_draws_are_unbiased_and_more_precise():
+    """Means of 64 draws, 50 times: a tenth of the variance, or less."""
+    layer, features = earlier_noise(3200, stratified=True)
+    means = layer.conditional_mean(features)
+    exact, _ = enumerated(run, masks(0.2, 2), masks(0.4, 3))
+    _, between = enumerated(conditional, masks(0.2, 2))
+    found = means.view(50, 64, *means.shape[1:]).mean(1)
+    assert_mean_is(found, exact)
+    assert (found.var(0) < 0.1 * between.diagonal(dim1=1, dim2=2) / 64).all()
+
+
 def test_variance_is_right_and_less_noisy():
     """Variances of 32 draws, 100 times, beside those of plain draws."""
     layer, features = earlier_noise(3200)
@@ -102,7 +115,7 @@ def test_variance_is_right_and_less_noisy():
         means = layer.conditional_mean(block)
         moments = ConditionalMoments.of(means, block.square().sum(0))
         better.append(moments.belief(layer)[0].variance)
-    draws = MCDropout(MODEL, seed=5).draws(X, n_draws=3200)
+    draws = MCDropout(MODEL, seed=5, stratified=False).draws(X, n_draws=3200)
     plain = draws.view(100, 32, *draws.shape[1:]).var(1, correction=0)
     exact = enumerated(run, masks(0.2, 2), masks(0.4, 3))[1]
     between = enumerated(conditional, masks(0.2, 2))[1]

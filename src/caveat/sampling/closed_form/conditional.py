@@ -8,13 +8,13 @@ average is all that has to be kept.
 from dataclasses import dataclass
 from typing import Self, final
 
+import torch
 from torch import Tensor
 
 from caveat.predictive import Moments, merge
 from caveat.predictive.covariance import JointMoments
 from caveat.predictive.gaussian import JOINT_LIMIT
 from caveat.predictive.moments import finite_moments, wide_dtype
-from caveat.predictive.strata import Slices
 from caveat.sampling.closed_form.beliefs import Belief, Independent
 from caveat.sampling.closed_form.last_layer import LastLayer
 
@@ -53,20 +53,15 @@ class ConditionalMoments:
         square = self.square + other.square
         return type(self)(merge(self.means, other.means), square, joint)
 
-    def belief(self, layer: LastLayer, slices: Slices) -> tuple[Belief, Tensor]:
-        """Mean and variance of the output, and the standard error of the mean.
-
-        ``slices`` have seen the conditional means, too.
-        """
+    def belief(self, layer: LastLayer) -> tuple[Belief, Tensor]:
+        """Mean and variance of the output, and how fast it goes with ``means``."""
         means = self.means
         total = layer.total(
             means.mean, self.square / means.count, means.variance, self._between()
         )
-        error = Independent(
-            *(means.mean, frozenset(), False, slices.mean_error(means).square()),
-            apart=True,
-        )
-        return total, layer.finished(error).variance.sqrt()
+        one = torch.ones_like(means.mean)
+        unit = Independent(means.mean, frozenset(), False, one, apart=True)
+        return total, layer.finished(unit).variance.sqrt()
 
     def _between(self) -> Tensor | None:
         """Covariance of the conditional means, (batch, D, D), if it was gathered."""

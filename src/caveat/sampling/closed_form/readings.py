@@ -7,7 +7,7 @@ with earlier noise) averages closed forms over the earlier noise.
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from caveat.errors import CaveatWarning
 from caveat.predictive import GaussianPredictive
 from caveat.predictive.gaussian import EXACT
 from caveat.predictive.moments import working_dtype
-from caveat.predictive.strata import Slices
+from caveat.predictive.strata import Evidences, Seen, Slices
 from caveat.sampling.closed_form.beliefs import Belief
 from caveat.sampling.closed_form.checking import contradicted
 from caveat.sampling.closed_form.conditional import ConditionalMoments
@@ -49,8 +49,7 @@ class Exact(Reading):
             self._belief = layer.exact()
 
     def moments(self) -> FoundMoments:
-        nothing = torch.zeros_like(self._belief.mean)
-        return _found(EXACT, self._belief, nothing, self._excess)
+        return _found(EXACT, self._belief, None, None, self._excess)
 
 
 @final
@@ -85,8 +84,19 @@ class Integrated(Reading):
     def moments(self) -> FoundMoments:
         assert self._sums is not None
         excess = self._layer.excess + _FEATURES
-        belief, error = self._sums.belief(self._layer, self._slices)
-        return _found(INTEGRATED, belief, error, excess)
+        belief, slope = self._sums.belief(self._layer)
+        seen = self._slices.seen(self._sums.means)
+        return _found(INTEGRATED, belief, seen, slope, excess)
+
+    @property
+    def sums(self) -> tuple[ConditionalMoments | None, Slices]:
+        return self._sums, self._slices
+
+    def go_on(self, sums: Any) -> bool:
+        if sums is None:  # they were not taken, as there was no closed form before
+            return False
+        self._sums, self._slices = sums
+        return True
 
     def _take(self, means: list[Tensor], square: Tensor) -> None:
         block = torch.stack(means)
@@ -125,9 +135,12 @@ def closed_reading(
 
 
 def improved(
-    drawn: GaussianPredictive, parts: Sequence[FoundMoments]
+    drawn: GaussianPredictive, parts: Sequence[FoundMoments], evidence: Evidences
 ) -> GaussianPredictive:
-    """The predictive of draws, with closed forms found for all of its batches."""
+    """The predictive of draws, with closed forms found for all of its batches.
+
+    ``evidence`` is what all of them say of their errors.
+    """
     if len({part.method for part in parts}) > 1:
         return drawn
     mean = torch.cat([part.mean for part in parts])
@@ -142,16 +155,20 @@ def improved(
         mean,
         variance,
         method=parts[0].method,
-        mean_error=torch.cat([part.mean_error for part in parts]),
+        mean_error=torch.cat([part.mean_error(evidence) for part in parts]),
         covariance=torch.cat(joints) if joints else None,
     )
 
 
 def _found(
-    method: str, belief: Belief, mean_error: Tensor, excess: float
+    method: str,
+    belief: Belief,
+    seen: Seen | None,
+    slope: Tensor | None,
+    excess: float,
 ) -> FoundMoments:
     mean, variance, joint = belief.mean, belief.variance, belief.covariance()
-    return FoundMoments(method, mean, variance, mean_error, joint, excess)
+    return FoundMoments(method, mean, variance, seen, slope, joint, excess)
 
 
 def _add_square(total: Tensor | None, features: Tensor) -> Tensor:
