@@ -49,8 +49,7 @@ def drop_words(
     drop_rate: float,
     shape: Sequence[int],
     *,
-    first_row: int = 0,
-    row_axis: int = 0,
+    starts: Sequence[int] = (),
     device: torch.device | None = None,
 ) -> Tensor:
     """In which draws of slice ``number`` each place is dropped.
@@ -63,7 +62,7 @@ def drop_words(
         Of the slice: draws 16 ``number`` to 16 ``number`` + 15.
     drop_rate : float
         Between 0 and 1.
-    shape, first_row, row_axis, device
+    shape, starts, device
         As for ``caveat._random.random_bits``.
 
     Returns
@@ -72,7 +71,7 @@ def drop_words(
         Bit t is set where a place is dropped in draw t of the slice.
     """
     block, own = divmod(number, _SLICES)
-    base = block_bits(key, block, shape, first_row, row_axis, device)
+    base = block_bits(key, block, shape, starts, device)
     tables = _tables(device)
     fewest = math.floor(BLOCK * drop_rate)
     threshold = min(int((BLOCK * drop_rate - fewest) * 2**64), 2**64 - 1) - 2**63
@@ -99,8 +98,7 @@ def stratified_uniform(
     draws: range,
     shape: Sequence[int] = (),
     *,
-    first_row: int = 0,
-    row_axis: int = 0,
+    starts: Sequence[int] = (),
     device: torch.device | None = None,
 ) -> Tensor:
     """Float64 numbers in (0, 1), each 64th of it met once in a block of draws.
@@ -111,7 +109,7 @@ def stratified_uniform(
         Of the stream.
     draws : range
         Consecutive.
-    shape, first_row, row_axis, device
+    shape, starts, device
         As for ``caveat._random.random_bits``.
 
     Returns
@@ -121,7 +119,7 @@ def stratified_uniform(
     parts = []
     for piece in pieces(draws):
         block, own = divmod(piece.number, _SLICES)
-        base = block_bits(key, block, shape, first_row, row_axis, device)
+        base = block_bits(key, block, shape, starts, device)
         parts.append(_slice_uniform(base, own, piece.places))
     return torch.cat(parts)
 

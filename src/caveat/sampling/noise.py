@@ -40,6 +40,12 @@ class Layout:
         pair = (rows, self.factor) if self.rows_first else (self.factor, rows)
         return (*shape[: self.axis], *pair, *shape[self.axis + 1 :])
 
+    def split_starts(self, starts: tuple[int, ...]) -> tuple[int, ...]:
+        """First coordinates with the folded axis, which begins at 0, taken apart."""
+        if self.factor == 1 or len(starts) <= self.axis:
+            return starts
+        return (*starts[: self.axis], 0, 0, *starts[self.axis + 1 :])
+
     @property
     def row_axis(self) -> int:
         """The axis of rows after :meth:`split`."""
@@ -66,8 +72,7 @@ class NoiseSpec:
     shape: tuple[int, ...]
     dtype: torch.dtype
     device: torch.device
-    first_row: int = 0
-    row_axis: int = 0
+    starts: tuple[int, ...] = ()  # first coordinates; 0 where there is none
     stratified: bool = False
 
     def sample(self, seed: int, draws: range) -> Tensor:
@@ -101,11 +106,7 @@ class NoiseSpec:
 
     @property
     def _place(self) -> dict[str, Any]:
-        return {
-            "first_row": self.first_row,
-            "row_axis": self.row_axis,
-            "device": self.device,
-        }
+        return {"starts": self.starts, "device": self.device}
 
 
 @dataclass(frozen=True)

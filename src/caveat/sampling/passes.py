@@ -9,7 +9,7 @@ written in ``caveat.sampling.rules``.
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -85,7 +85,12 @@ class Omega(Protocol):
 
 @dataclass
 class DrawOmega:
-    """Draw number ``draw`` of ω, for the rows from ``first_row`` on."""
+    """Draw number ``draw`` of ω, for the rows from ``first_row`` on.
+
+    ``tokens`` are the axes of a site that end with the last token of the sequence,
+    which is number ``length``, counted from 1. If a cache holds the tokens before,
+    they begin further along; masks are addressed by where a token stands.
+    """
 
     seed: int
     draw: int
@@ -94,6 +99,8 @@ class DrawOmega:
     first_row: int = 0
     shared: bool = True
     stratified: bool = False
+    tokens: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    length: int = 0
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         """Nothing to note: the noise follows from the name alone."""
@@ -111,16 +118,27 @@ class DrawOmega:
             like.device,
             stratified=self.stratified,
         )
+        starts = self._starts(site, shape)
         if layout is None or not layout.fits(shape, self.rows):
-            return spec, None  # rows cannot be told apart: each element has its own
-        split = list(layout.split(shape, self.rows))
+            # Rows cannot be told apart: each element has its own.
+            return replace(spec, starts=starts), None
+        split, starts = list(layout.split(shape, self.rows)), layout.split_starts(starts)
         if self.shared:
             split[layout.row_axis] = 1
-            return replace(spec, shape=tuple(split)), layout
-        first_row, axis = self.first_row, layout.row_axis
-        return replace(
-            spec, shape=tuple(split), first_row=first_row, row_axis=axis
-        ), layout
+        elif self.first_row:
+            before, after = starts[: layout.row_axis], starts[layout.row_axis + 1 :]
+            padding = (0,) * (layout.row_axis - len(before))
+            starts = (*before, *padding, self.first_row, *after)
+        return replace(spec, shape=tuple(split), starts=starts), layout
+
+    def _starts(self, site: SiteCall, shape: Sequence[int]) -> tuple[int, ...]:
+        """Where the tokens of a site begin; empty if all do at the first."""
+        axes = self.tokens.get(site.name, ())
+        starts = tuple(
+            max(self.length - size, 0) if axis in axes else 0
+            for axis, size in enumerate(shape)
+        )
+        return starts if any(starts) else ()
 
 
 class Pass:
