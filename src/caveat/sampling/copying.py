@@ -70,6 +70,8 @@ class ModelCopy:
     modules : dict of str to nn.Module
         All copies by path. Unlike ``named_modules`` this has modules kept in plain
         lists and dicts, too.
+    originals : dict of str to nn.Module
+        What they are copies of.
     stack : ModuleStack
         Follows which copy is running.
     """
@@ -78,6 +80,7 @@ class ModelCopy:
         self._own_buffers = own_buffers
         self.stack = ModuleStack()
         self.modules: dict[str, nn.Module] = {}
+        self.originals: dict[str, nn.Module] = {}
         self._copies: dict[int, nn.Module] = {}
         self.root = self._copy_module(model, "")
 
@@ -92,6 +95,7 @@ class ModelCopy:
             return self._copies[id(module)]
         copy: nn.Module = object.__new__(module.__class__)
         self._copies[id(module)] = self.modules[path] = copy
+        self.originals[path] = module
         state: dict[str, Any] = {}
         # A list first: another thread may add an attribute meanwhile.
         for name, value in list(module.__dict__.items()):

@@ -104,6 +104,8 @@ class Sampler:
             batch.first_row,
             self.shared,
             self.stratified,
+            plan.tokens.axes,
+            plan.tokens.length(batch),
         )
 
 

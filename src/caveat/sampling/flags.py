@@ -33,6 +33,7 @@ class Glance:
     sites: tuple[SiteCall, ...]
     reached: frozenset[str]
     tensors: dict[str, Tensor | None]
+    arguments: Any = None  # what the model was called with, as the pass left it
 
     @property
     def names(self) -> frozenset[str]:

@@ -1,8 +1,9 @@
 """The inputs of a model as batches with a known row axis."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,26 @@ from torch import Tensor, nn
 
 from caveat._torch import pytree
 from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.sampling.objects import OnTensor, rebuilt, tensors_inside
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Arguments of one call, flattened; tensors of ``rows`` on ``axis`` are batched."""
+    """Arguments of one call, flattened; tensors of ``rows`` on ``axis`` are batched.
+
+    The call is that of the model itself, or of the module at ``part`` in it;
+    ``positional`` are the names of what it takes by position.
+    """
 
     leaves: tuple[Any, ...]
     structure: pytree.TreeSpec
     rows: int
     axis: int = 0
     first_row: int = 0
+    part: str = ""
+    positional: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -53,7 +63,8 @@ class Batch:
                 f"{tuple(tensors[0].shape)}; for a single case pass x[None]."
             )
         _check_values(tensors)
-        return Batch(tuple(leaves), structure, first.shape[axis], axis).nonempty()
+        rows, names = first.shape[axis], _positional(model)
+        return Batch(tuple(leaves), structure, rows, axis, positional=names).nonempty()
 
     def nonempty(self) -> "Batch":
         """Itself, if there is a row."""
@@ -73,25 +84,48 @@ class Batch:
 
     @property
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """``(args, kwargs)`` for the call."""
-        args, kwargs = pytree.tree_unflatten(list(self.leaves), self.structure)
+        """``(args, kwargs)`` for a call: objects are new, tensors are shared."""
+        return self.fresh_arguments(lambda tensor: tensor)
+
+    def fresh_arguments(
+        self, on_tensor: OnTensor
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """``(args, kwargs)`` with objects made anew, of ``on_tensor`` of their tensors.
+
+        A model may change an object that it is given (a key-value cache).
+        """
+        leaves = [
+            v if isinstance(v, Tensor) else rebuilt(v, on_tensor) for v in self.leaves
+        ]
+        args, kwargs = pytree.tree_unflatten(leaves, self.structure)
         return args, kwargs
 
     def take(self, rows: Sequence[int] | slice) -> "Batch":
         """Some of the rows."""
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(self.rows)
-            leaves = [
-                v.narrow(self.axis, start, stop - start) if own else v
-                for v, own in zip(self.leaves, self.batched, strict=True)
-            ]
-            first = self.first_row + start
-            return Batch(tuple(leaves), self.structure, stop - start, self.axis, first)
-        leaves = [
-            v.index_select(self.axis, torch.tensor(rows, device=v.device)) if own else v
+            number, first = stop - start, self.first_row + start
+            leaves = self._of_rows(lambda v: v.narrow(self.axis, start, number))
+            return replace(self, leaves=leaves, rows=number, first_row=first)
+        index = torch.tensor(rows)
+        leaves = self._of_rows(lambda v: v.index_select(self.axis, index.to(v.device)))
+        return replace(self, leaves=leaves, rows=len(rows), first_row=0)
+
+    def _of_rows(self, choose: OnTensor) -> tuple[Any, ...]:
+        """The leaves with ``choose`` of every tensor that has the rows."""
+
+        def inside(tensor: Tensor) -> Tensor:
+            return choose(tensor) if self._has_rows_inside(tensor) else tensor
+
+        return tuple(
+            rebuilt(v, inside) if not isinstance(v, Tensor) else choose(v) if own else v
             for v, own in zip(self.leaves, self.batched, strict=True)
-        ]
-        return Batch(tuple(leaves), self.structure, len(rows), self.axis)
+        )
+
+    def _has_rows_inside(self, tensor: Tensor) -> bool:
+        """Whether a tensor in an object has the rows; a lone number is a length."""
+        has_axis = tensor.dim() > self.axis and tensor.shape[self.axis] == self.rows
+        return has_axis and (tensor.dim() > 1 or self.rows > 1)
 
     def split(self, batch_size: int | None) -> Iterator["Batch"]:
         """The batch in pieces of at most ``batch_size`` rows."""
@@ -103,11 +137,15 @@ class Batch:
 
     def two_rows(self) -> tuple[int, int]:
         """Two rows that differ if any do; (0, 0) if the batch has but one."""
+        inside = [t for v in self.objects for t in tensors_inside(v)]
+        with_rows = [
+            *(v for v, own in zip(self.leaves, self.batched, strict=True) if own),
+            *(t for t in inside if self._has_rows_inside(t)),
+        ]
         for row in range(1, min(self.rows, 64)):
-            for leaf, own in zip(self.leaves, self.batched, strict=True):
-                if own and not torch.equal(
-                    leaf.select(self.axis, 0), leaf.select(self.axis, row)
-                ):
+            for tensor in with_rows:
+                first, other = (tensor.select(self.axis, i) for i in (0, row))
+                if not torch.equal(first, other):
                     return 0, row
         return 0, 0
 
@@ -115,10 +153,25 @@ class Batch:
     def signature(self) -> tuple[Any, ...]:
         """What batches must share to be treated alike: all but the number of rows."""
         kinds = tuple(
-            self._kind_of(v, own) if isinstance(v, Tensor) else repr(v)
+            self._kind_of(v, own) if isinstance(v, Tensor) else self.kind_inside(v)
             for v, own in zip(self.leaves, self.batched, strict=True)
         )
-        return (str(self.structure), kinds, self.axis)
+        return (str(self.structure), kinds, self.axis, self.part)
+
+    @property
+    def objects(self) -> list[Any]:
+        """Leaves that are not tensors and may hold some."""
+        return [v for v in self.leaves if not isinstance(v, (Tensor, *_PLAIN))]
+
+    def kind_inside(self, value: Any) -> Any:
+        """What an object is; not its ``repr``, which may say where it lies."""
+        if isinstance(value, _PLAIN):
+            return repr(value)
+        inside = tensors_inside(value)
+        if not inside:
+            return repr(value)
+        kinds = [self._kind_of(t, self._has_rows_inside(t)) for t in inside]
+        return (type(value).__qualname__, *kinds)
 
     def _kind_of(self, tensor: Tensor, batched: bool) -> tuple[Any, ...]:
         sizes = list(tensor.shape)
@@ -145,7 +198,7 @@ def batches_of(
         for item in args[0]:
             batch = _batch_of_item(item, axis, model)
             for piece in batch.split(batch_size):
-                yield Batch(piece.leaves, piece.structure, piece.rows, axis, rows)
+                yield replace(piece, first_row=rows)
                 rows += piece.rows
         if rows == 0:
             raise ShapeError(
@@ -167,6 +220,13 @@ def _batch_of_item(item: Any, axis: int, model: nn.Module) -> Batch:
         return Batch.of((), keywords, axis=axis, model=model)
     args = tuple(item) if isinstance(item, list | tuple) else (item,)
     return Batch.of(args, {}, axis=axis, model=model)
+
+
+def _positional(model: nn.Module | None) -> tuple[str, ...]:
+    try:
+        return () if model is None else tuple(signature(model.forward).parameters)
+    except (TypeError, ValueError):  # no signature to be had
+        return ()
 
 
 def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor:

@@ -22,12 +22,25 @@ class Layout:
     """Where the rows of a batch lie in a tensor of size ``rows * factor`` on ``axis``.
 
     Attention often folds heads into the batch: index = row * factor + head
-    (``rows_first``), or head * rows + row.
+    (``rows_first``), or head * rows + row. ``tokens``: the factor are the tokens of a
+    sequence, which keep an axis of their own if there is but one. ``regroup`` (start,
+    stop, sizes): axes after the rows that stand for others, of these sizes.
     """
 
     axis: int
     factor: int = 1
     rows_first: bool = True
+    tokens: bool = False
+    regroup: tuple[int, int, tuple[int, ...]] | None = None
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether axes have to be taken apart."""
+        return self._takes_apart or self.regroup is not None
+
+    @property
+    def _takes_apart(self) -> bool:
+        return self.factor > 1 or self.tokens
 
     def fits(self, shape: Sequence[int], rows: int) -> bool:
         """Whether a tensor of this shape can hold ``rows`` rows in this layout."""
@@ -35,21 +48,18 @@ class Layout:
 
     def split(self, shape: Sequence[int], rows: int) -> tuple[int, ...]:
         """``shape`` with the folded axis taken apart."""
-        if self.factor == 1:
+        if self.regroup is not None:
+            start, stop, sizes = self.regroup
+            shape = (*shape[:start], *sizes, *shape[stop:])
+        if not self._takes_apart:
             return tuple(shape)
         pair = (rows, self.factor) if self.rows_first else (self.factor, rows)
         return (*shape[: self.axis], *pair, *shape[self.axis + 1 :])
 
-    def split_starts(self, starts: tuple[int, ...]) -> tuple[int, ...]:
-        """First coordinates with the folded axis, which begins at 0, taken apart."""
-        if self.factor == 1 or len(starts) <= self.axis:
-            return starts
-        return (*starts[: self.axis], 0, 0, *starts[self.axis + 1 :])
-
     @property
     def row_axis(self) -> int:
         """The axis of rows after :meth:`split`."""
-        return self.axis + (self.factor > 1 and not self.rows_first)
+        return self.axis + (self._takes_apart and not self.rows_first)
 
 
 class Law(Protocol):

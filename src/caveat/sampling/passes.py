@@ -118,27 +118,29 @@ class DrawOmega:
             like.device,
             stratified=self.stratified,
         )
-        starts = self._starts(site, shape)
         if layout is None or not layout.fits(shape, self.rows):
             # Rows cannot be told apart: each element has its own.
-            return replace(spec, starts=starts), None
-        split, starts = list(layout.split(shape, self.rows)), layout.split_starts(starts)
+            starts = self._starts(site, shape)
+            return replace(spec, starts=_or_none(starts)), None
+        split = list(layout.split(shape, self.rows))
+        starts = self._starts(site, split)
         if self.shared:
             split[layout.row_axis] = 1
-        elif self.first_row:
-            before, after = starts[: layout.row_axis], starts[layout.row_axis + 1 :]
-            padding = (0,) * (layout.row_axis - len(before))
-            starts = (*before, *padding, self.first_row, *after)
-        return replace(spec, shape=tuple(split), starts=starts), layout
+        else:
+            starts[layout.row_axis] = self.first_row
+        return replace(spec, shape=tuple(split), starts=_or_none(starts)), layout
 
-    def _starts(self, site: SiteCall, shape: Sequence[int]) -> tuple[int, ...]:
-        """Where the tokens of a site begin; empty if all do at the first."""
+    def _starts(self, site: SiteCall, shape: Sequence[int]) -> list[int]:
+        """Where the tokens of a site begin."""
         axes = self.tokens.get(site.name, ())
-        starts = tuple(
+        return [
             max(self.length - size, 0) if axis in axes else 0
             for axis, size in enumerate(shape)
-        )
-        return starts if any(starts) else ()
+        ]
+
+
+def _or_none(starts: Sequence[int]) -> tuple[int, ...]:
+    return tuple(starts) if any(starts) else ()
 
 
 class Pass:
@@ -150,6 +152,8 @@ class Pass:
         The sites reached so far.
     recorder : Recorder
         Runs the operations; with ``record`` it keeps the tape of the noisy ones.
+    arguments : tuple
+        What the model was called with, for it to change.
     started, finished : float
         When the model was called and when it returned.
     """
@@ -161,6 +165,7 @@ class Pass:
         self.sites: list[SiteCall] = []
         me = weakref.proxy(self)  # freed with the pass, not by the garbage collector
         self.recorder = Recorder(lambda func: Pass._rule(me, func), record=record)
+        self.arguments: Any = ()
         self.started = self.finished = 0.0  # seconds, on the clock of perf_counter
         self._rules = rules
         self._stack = stack

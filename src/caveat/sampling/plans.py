@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from caveat._torch import pytree
 from caveat.errors import CaveatError, CaveatWarning, NoStochasticSiteError
+from caveat.sampling.caches import kind_of_call
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import fingerprint
 from caveat.sampling.flags import Flags, Glance, find_flags
@@ -27,6 +28,7 @@ from caveat.sampling.passes import Omega, Pass, SiteCall
 from caveat.sampling.registry import registry_version
 from caveat.sampling.rows import TURNED, find_layout
 from caveat.sampling.running import Switches, run_pass
+from caveat.sampling.tokens import Tokens, find_tokens
 
 _NO_SITE = """{name} has no stochastic site, so all draws would be identical.
 Looked for: nn.Dropout and its kin, functional and in-place dropout, dropout inside
@@ -57,6 +59,11 @@ _UNREACHED = """{name} has dropout that only fires in training mode, where the m
 returns something else: {paths}. It is not part of the prediction and stays off."""
 
 
+_NO_TOKENS = """{name} is given a cache of earlier tokens, but it is not known
+{unknown}. So masks there start anew in every call: each
+prediction is right, but several calls with a cache are not one function draw. Pass
+whole sequences to have one."""
+
 _NOT_THE_USER = ("caveat.", "torch.")
 
 
@@ -76,6 +83,8 @@ class Plan:
         Paths of the modules that have run.
     layouts : dict
         Where the rows lie at each site, by name; missing if not known.
+    tokens : Tokens
+        Where the tokens of a sequence lie, for calls with a key-value cache.
     rows_mix : bool
         Rows influence each other, so a batch must not be split.
     note : str or None
@@ -89,6 +98,7 @@ class Plan:
     names: frozenset[str]
     reached: frozenset[str]
     layouts: dict[str, Layout]
+    tokens: Tokens = field(default_factory=Tokens)
     rows_mix: bool = False
     note: str | None = None
     verdicts: dict[str, bool] = field(default_factory=dict, compare=False)
@@ -120,7 +130,8 @@ def plan_for(model: nn.Module, batch: Batch) -> Plan:
     plan = _recalled(model, state, key)
     if plan is None:
         plan = _made(model, batch)
-        _require_sites(model, plan)
+        if not batch.part:  # a part may be all but random
+            _require_sites(model, plan)
         _remember(model, state, key, plan)
     _warn(plan)
     return plan
@@ -145,7 +156,7 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
     )
     fresh = wider.names - plan.names
     if fresh and not plan.rows_mix:
-        wider = _placed(model, batch, wider, fresh)
+        wider = _with_tokens(model, batch, _placed(model, batch, wider, fresh))
     _remember(model, _state(model), _key(batch), wider)
     if wider.note != plan.note:
         _warn(wider)
@@ -198,7 +209,7 @@ def _module(frame: FrameType) -> str:
 
 def _key(batch: Batch) -> Any:
     a, b = batch.two_rows()
-    return batch.signature, a == b, batch.rows == 1
+    return kind_of_call(batch), a == b, batch.rows == 1
 
 
 def _recalled(model: nn.Module, state: Any, key: Any) -> Plan | None:
@@ -246,7 +257,23 @@ def _made(model: nn.Module, batch: Batch) -> Plan:
     if layouts is None:
         note = _MIXED_ROWS.format(name=name, axis=batch.axis)
         return replace(_plan(name, flags, {}), rows_mix=True, note=note)
-    return _plan(name, flags, layouts)
+    return _with_tokens(model, batch, _plan(name, flags, layouts))
+
+
+def _with_tokens(model: nn.Module, batch: Batch, plan: Plan) -> Plan:
+    """The plan, with the place of tokens if earlier ones are in a cache."""
+
+    def look(batch: Batch) -> Glance:
+        return _look(model, batch, plan.switches)
+
+    found = find_tokens(_two_rows(batch), plan.layouts, look)
+    note = plan.note
+    if found.unknown is not None:
+        name = type(model).__name__
+        unknown = _NO_TOKENS.format(name=name, unknown=found.unknown)
+        note = unknown if note is None else f"{note}\n{unknown}"
+    layouts = {**plan.layouts, **found.layouts}
+    return replace(plan, layouts=layouts, tokens=found.tokens, note=note)
 
 
 def _two_rows(batch: Batch) -> Batch:
@@ -293,7 +320,7 @@ def _flags(model: nn.Module, switches: Switches, look: Any) -> Flags:
 def _look(model: nn.Module, batch: Batch, switches: Switches) -> Glance:
     omega = _ProbeOmega()
     output, run = run_pass(model, batch, omega, switches, record=False)
-    return Glance(output, tuple(run.sites), run.reached, omega.tensors)
+    return Glance(output, tuple(run.sites), run.reached, omega.tensors, run.arguments)
 
 
 @dataclass

@@ -122,6 +122,16 @@ class Recorder(DispatchMode):
         """Whether the value of ``tensor`` depends on noise."""
         return isinstance(tensor, Tensor) and storage_address(tensor) in self._noisy
 
+    @property
+    def has_redirected(self) -> bool:
+        """Whether there was a write to a tensor from before the pass."""
+        return bool(self._private)
+
+    def as_written(self, tensor: Tensor) -> Tensor:
+        """``tensor``, or our copy of it if it was written to."""
+        written: Tensor = self._replace_outside(tensor)
+        return written
+
     # ------------------------------------------------------------ dispatch
 
     def __torch_dispatch__(

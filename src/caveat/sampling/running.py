@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from caveat._torch import below_autograd, compiler_is_loaded
+from caveat._torch import below_autograd, compiler_is_loaded, pytree
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.guard import Guard
 from caveat.sampling.host import seeded_host_generators
 from caveat.sampling.inputs import Batch
+from caveat.sampling.objects import rebuilt
 from caveat.sampling.passes import Omega, Pass
+from caveat.sampling.recorder import Recorder
 from caveat.sampling.registry import registered
 from caveat.sampling.rules import rule_for
 
@@ -57,7 +59,6 @@ def run_pass(
         _switch_registered(copy)
     run = Pass(copy.stack, omega, rule_for, record=record)
     above = switches.above_autograd
-    args, kwargs = batch.arguments
     with ExitStack() as stack:
         stack.enter_context(_compiler_aside())
         if switches.host_generators:
@@ -67,10 +68,26 @@ def run_pass(
             stack.enter_context(below_autograd())
         stack.enter_context(run.recorder)
         stack.enter_context(Guard(run, above_autograd=above, plain=switches.plain))
+        # Above autograd even a write that is caught would count in a tensor's version.
+        own = Tensor.clone if above else _as_it_is
+        run.arguments = args, kwargs = batch.fresh_arguments(own)
         run.started = time.perf_counter()
-        output = copy.root(*args, **kwargs)
+        output = copy.modules[batch.part](*args, **kwargs)
         run.finished = time.perf_counter()
-    return output, run
+    return (output if above else _as_written(output, run.recorder)), run
+
+
+def _as_it_is(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _as_written(output: Any, recorder: Recorder) -> Any:
+    """The output, with what was written to its tensors if they are the user's."""
+    if not recorder.has_redirected:
+        return output
+    leaves, structure = pytree.tree_flatten(output)
+    leaves = [rebuilt(leaf, recorder.as_written) for leaf in leaves]
+    return pytree.tree_unflatten(leaves, structure)
 
 
 def _switch_registered(copy: ModelCopy) -> None:

@@ -55,7 +55,7 @@ def _native_dropout(
     drawn = run.mask("dropout", p, x, fires=bool(train))
     if drawn is None:
         return x.clone(), torch.ones_like(x, dtype=torch.bool)
-    if drawn.layout is not None and drawn.layout.factor > 1:
+    if drawn.layout is not None and drawn.layout.is_folded:
         raise UnsupportedModelError(
             f"native_dropout in {run.where} acts on a batch folded with another axis, "
             f"which is not supported. Call F.dropout instead."
@@ -79,7 +79,7 @@ def _in_rows(
     """Apply ``function`` with the rows on an axis of their own."""
     layout = drawn.layout
     with run.recorder:
-        if layout is None or layout.factor == 1:
+        if layout is None or not layout.is_folded:
             return function(x)
         split = layout.split(x.shape, x.shape[layout.axis] // layout.factor)
         return function(x.reshape(split)).reshape(x.shape)
