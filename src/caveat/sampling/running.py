@@ -15,6 +15,7 @@ from caveat.sampling.copying import ModelCopy
 from caveat.sampling.guard import Guard
 from caveat.sampling.host import seeded_host_generators
 from caveat.sampling.inputs import Batch
+from caveat.sampling.keras_layers import is_keras, own_seeds
 from caveat.sampling.objects import rebuilt
 from caveat.sampling.passes import Omega, Pass
 from caveat.sampling.recorder import Recorder
@@ -61,6 +62,7 @@ def run_pass(
     above = switches.above_autograd
     with ExitStack() as stack:
         stack.enter_context(_compiler_aside())
+        stack.enter_context(own_seeds(model))
         if switches.host_generators:
             stack.enter_context(seeded_host_generators(omega.seed, omega.draw))
         if not above:
@@ -71,6 +73,8 @@ def run_pass(
         # Above autograd even a write that is caught would count in a tensor's version.
         own = Tensor.clone if above else _as_it_is
         run.arguments = args, kwargs = batch.fresh_arguments(own)
+        if is_keras(copy.modules[batch.part]) and not switches.plain:
+            kwargs = {"training": True, **kwargs}  # in Keras that is an argument
         run.started = time.perf_counter()
         output = copy.modules[batch.part](*args, **kwargs)
         run.finished = time.perf_counter()
