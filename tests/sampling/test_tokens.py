@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 
 import caveat
 from caveat.errors import CaveatWarning
+from caveat.sampling import running
 from tests.zoo.specimen import normal, tokens
 
 transformers = pytest.importorskip("transformers")
@@ -345,14 +345,6 @@ def test_a_cache_of_unknown_length_is_said_to_be_one():
         draw(normal(2, 3, 8), torch.zeros(2, 5, 8))
 
 
-@contextmanager
-def calls_of(module: nn.Module) -> Iterator[list[Any]]:
-    calls: list[Any] = []
-    handle = module.register_forward_hook(lambda *args: calls.append(args))
-    yield calls
-    handle.remove()
-
-
 def test_parts_are_drawn_only_under_one_draw():
     model = built(t5)
     mc = caveat.MCDropout(model, seed=4)
@@ -370,12 +362,70 @@ def test_parts_are_drawn_only_under_one_draw():
     assert torch.equal(embedded, model.shared(IDS))
 
 
-def test_plans_are_shared_by_the_steps_of_a_generation():
+def test_plans_are_shared_by_the_steps_of_a_generation(monkeypatch):
     """A step costs one pass, not a search for rows and tokens."""
+    passes, run_once = [], running._run_pass
+
+    def counted(*args: Any, **options: Any) -> Any:
+        passes.append(args)
+        return run_once(*args, **options)
+
+    monkeypatch.setattr(running, "_run_pass", counted)
     model = built(gpt2, **SDPA)
     mask = torch.ones(3, 5, dtype=torch.long)
-    with calls_of(model.transformer.h[0]) as calls:
-        written(model, mask)
-        first = len(calls)
-        written(model, mask)
-    assert len(calls) - first == 5  # tokens
+    written(model, mask)
+    first = len(passes)
+    written(model, mask)
+    assert len(passes) - first == 5  # tokens
+
+
+def test_draws_from_caches_that_grow_are_those_of_the_whole_sequence():
+    """Tapes are reused between calls; the masks on them are those of one place."""
+    model, n_draws = built(gpt2), 3
+    mc = caveat.MCDropout(model, seed=0)
+    whole = mc.draws(input_ids=IDS, n_draws=n_draws).logits
+    functions = [mc.function(t) for t in range(n_draws)]
+    for _ in range(3):  # a template must prove itself before it is used
+        caches = [transformers.DynamicCache(config=model.config) for _ in functions]
+        for place in range(IDS.shape[1]):
+            ids = IDS[:, place : place + 1]
+            for t, draw in enumerate(functions):
+                # All draws start from the cache that draw t has made so far.
+                call = {"input_ids": ids, "past_key_values": caches[t]}
+                logits = mc.draws(n_draws=n_draws, **call).logits[t, :, 0]
+                expected = whole[t, :, place]
+                torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
+                with torch.no_grad():
+                    caches[t] = draw(**call).past_key_values
+
+
+class Marked(nn.Module):
+    """Its cache has room for all tokens; only its length tells how many there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.dropout = nn.Linear(8, 8), nn.Dropout(0.5)
+
+    def forward(self, x: Tensor, cache: "Room") -> Tensor:
+        h = self.dropout(self.linear(x))
+        return h + cache.table.sum(1, keepdim=True)
+
+
+class Room:
+    """Says its length by a number that no shape shows."""
+
+    def __init__(self, length: int, n_rows: int) -> None:
+        self.length, self.table = length, torch.zeros(n_rows, 9, 8)
+
+    def get_seq_length(self) -> int:
+        return self.length
+
+
+def test_a_template_is_not_used_for_another_number_of_tokens():
+    model, x = built(Marked), normal(3, 6, 8)
+    mc = caveat.MCDropout(model, seed=0)
+    whole = mc.draws(x, Room(0, 3), n_draws=4)
+    for _ in range(3):
+        for past in range(6):
+            step = mc.draws(x[:, past : past + 1], Room(past, 3), n_draws=4)
+            torch.testing.assert_close(step[:, :, 0], whole[:, :, past])

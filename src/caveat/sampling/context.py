@@ -24,6 +24,7 @@ from caveat.sampling.arguments import argument_batch
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.engine import Sampler
 from caveat.sampling.inputs import Batch, check_model
+from caveat.sampling.keras_layers import calls_as_a_module
 
 _OWN_CALL = """{name} has a __call__ of its own, which a block cannot stand in for: its
 calls would not be drawn. Use MCDropout(model).function(t)(x): it is the same draw."""
@@ -136,8 +137,11 @@ def _check_call(model: nn.Module) -> None:
 
 
 def _has_own_call(module: nn.Module) -> bool:
-    own = type(module).__call__ is not nn.Module.__call__
-    return own and compiled_from(module) is module
+    kinds = type(module).__mro__
+    owner = next(kind for kind in kinds if "__call__" in kind.__dict__)
+    if owner is nn.Module or calls_as_a_module(owner):
+        return False
+    return compiled_from(module) is module
 
 
 class _Redirection:

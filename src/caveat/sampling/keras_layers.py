@@ -37,6 +37,11 @@ def is_keras(module: Any) -> bool:
     return "keras" in sys.modules and _is_a(module, frozenset(("Layer",)))
 
 
+def calls_as_a_module(kind: type) -> bool:
+    """Whether the ``__call__`` of a class is that of Keras, which calls torch's."""
+    return kind.__name__ == "Layer" and kind.__module__.startswith("keras.")
+
+
 def is_seed_generator(value: Any) -> bool:
     """Whether a value is where layers of Keras get their seeds from."""
     return "keras" in sys.modules and _is_a(value, frozenset(("SeedGenerator",)))
