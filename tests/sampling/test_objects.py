@@ -152,3 +152,18 @@ def test_a_tensor_that_was_written_is_returned_as_written():
     )
     assert torch.equal(h, written)
     assert not mine[0].any()
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_a_written_tensor_of_the_user_stays_as_it_was(gradients):
+    torch.manual_seed(0)
+    mine, x = [torch.zeros(2, 3)], normal(2, 3).requires_grad_()
+    draw = caveat.MCDropout(AddsInPlace(), seed=0).function(2)
+    with torch.set_grad_enabled(gradients):
+        h, (written,) = draw(x, mine)
+    assert torch.equal(h, written)
+    assert not mine[0].any()
+    assert (mine[0]._version, mine[0].requires_grad) == (0, False)
+    if gradients:
+        (slope,) = torch.autograd.grad(written.sum(), x)
+        assert slope.any()

@@ -412,20 +412,21 @@ class Marked(nn.Module):
 
 
 class Room:
-    """Says its length by a number that no shape shows."""
+    """Says its length by a tensor, whose shape does not show it."""
 
     def __init__(self, length: int, n_rows: int) -> None:
-        self.length, self.table = length, torch.zeros(n_rows, 9, 8)
+        self.length, self.table = torch.tensor(length), torch.zeros(n_rows, 9, 8)
 
-    def get_seq_length(self) -> int:
+    def get_seq_length(self) -> Tensor:
         return self.length
 
 
 def test_a_template_is_not_used_for_another_number_of_tokens():
     model, x = built(Marked), normal(3, 6, 8)
     mc = caveat.MCDropout(model, seed=0)
-    whole = mc.draws(x, Room(0, 3), n_draws=4)
-    for _ in range(3):
-        for past in range(6):
-            step = mc.draws(x[:, past : past + 1], Room(past, 3), n_draws=4)
+    wholes = [mc.draws(x + shift, Room(0, 3), n_draws=4) for shift in range(3)]
+    for past in range(6):
+        for shift, whole in enumerate(wholes):  # by the third one a template is trusted
+            token = x[:, past : past + 1] + shift
+            step = mc.draws(token, Room(past, 3), n_draws=4)
             torch.testing.assert_close(step[:, :, 0], whole[:, :, past])

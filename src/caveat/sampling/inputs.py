@@ -104,16 +104,13 @@ class Batch:
 
         So a model that changes them leaves those of the user as they are.
         """
-        return self._made_of(self.leaves)
+        args, kwargs = unflatten(self.leaves, self.structure)
+        return args, kwargs
 
     def cloned_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """``arguments`` in which tensors inside of objects are new, too."""
-        pairs = zip(self.leaves, self.structure.inside(), strict=True)
-        return self._made_of(
-            [v.clone() if isinstance(v, Tensor) and own else v for v, own in pairs]
-        )
-
-    def _made_of(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """``arguments`` in which tensors are new, too."""
+        copies = {id(v): v.clone() for v in self.leaves if isinstance(v, Tensor)}
+        leaves = [copies.get(id(v), v) for v in self.leaves]
         args, kwargs = unflatten(leaves, self.structure)
         return args, kwargs
 

@@ -109,7 +109,8 @@ def _run_pass(
             stack.enter_context(torch.enable_grad())
         stack.enter_context(run.recorder)
         stack.enter_context(Guard(run, above_autograd=above, plain=switches.plain))
-        # Above autograd even a write that is caught would count in a tensor's version.
+        # Above autograd even a write that is caught would count in a tensor's version,
+        # and what it was made of would hang on the user's tensor.
         given = batch.cloned_arguments() if above else batch.arguments
         run.arguments = args, kwargs = given
         if is_keras(copy.modules[batch.part]) and not switches.plain:
