@@ -70,11 +70,16 @@ class _Noted:
 
     def assert_unchanged(self, after: str) -> None:
         where = f"{self.name}, {after}"
-        assert torch.equal(self.tensor.detach(), self.value), f"value of {where}"
+        now, before = _dense(self.tensor.detach()), _dense(self.value)
+        assert torch.equal(now, before), f"value of {where}"
         assert self.tensor.requires_grad == self.requires_grad, where
         assert _grad(self.tensor) is self.grad, f".grad of {where}"
         if self.grad is not None:
             assert torch.equal(self.grad, self.grad_value), f".grad of {where}"
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    return tensor if tensor.layout == torch.strided else tensor.to_dense()
 
 
 def _grad(tensor: Tensor) -> Tensor | None:

@@ -111,6 +111,7 @@ def test_rows_on_another_axis_are_joined_there():
     assert_close(list(parts), list(whole), 1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:The rows of Bag are not independent")
 def test_outputs_without_rows_are_not_cut():
     class Bag(nn.Module):
         def __init__(self):

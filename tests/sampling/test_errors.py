@@ -367,11 +367,6 @@ def test_tensors_without_values():
         MCDropout(net()).draws(X.to("meta"), n_draws=2)
 
 
-def test_models_on_another_device():
-    with pytest.raises(InputTypeError, match=r"are on meta, the input .* is on cpu"):
-        MCDropout(net().to("meta")).draws(X, n_draws=2)
-
-
 @pytest.mark.parametrize("empty", [[], (), iter([]), [X[:0]], iter([X, X[:0]])])
 def test_nothing_to_predict(empty):
     with pytest.raises(ShapeError, match=r"(?i)empty"):

@@ -196,26 +196,10 @@ class FunctionInThread(Hides):
             return pool.submit(F.dropout, y, 0.5, self.training).result()
 
 
-class QuantisedLSTM(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first = nn.Sequential(nn.Linear(5, 5), nn.Dropout(0.2))
-        self.rnn = nn.LSTM(5, 4, num_layers=2, dropout=0.5, batch_first=True)
-
-    def forward(self, x):
-        return self.rnn(self.first(x)[:, None])[0][:, -1]
-
-
-def quantised() -> nn.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # old, but in use
-        return torch.ao.quantization.quantize_dynamic(QuantisedLSTM(), {nn.LSTM})
-
-
 HIDING = [System, Counts, CustomOperator, CustomInTraining, InThread, FunctionInThread]
 
 
-@pytest.mark.parametrize("make", [*HIDING, quantised])
+@pytest.mark.parametrize("make", HIDING)
 def test_hidden_randomness_is_refused(make):
     model = build(make)
     state = torch.get_rng_state()

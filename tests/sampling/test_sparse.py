@@ -43,6 +43,7 @@ def test_a_dense_tensor_is_its_only_part():
     assert torch.equal(take_rows(x, 0, [1]), x[[1]])
 
 
+@pytest.mark.filterwarnings("ignore:WritesValues draws noise at")
 def test_values_of_the_caller_stay_as_they_are():
     x, graph = normal(N, 5), adjacency().coalesce()
     before = graph.to_dense()
@@ -60,7 +61,7 @@ def test_a_graph_is_replayed():
             return super().forward(x, adjacency)
 
     MCDropout(Counting(), seed=0).draws(normal(N, 5), adjacency(), n_draws=50)
-    assert len(calls) < 15
+    assert len(calls) < 30  # looks, and one recorded pass
 
 
 def test_a_sparse_tensor_changed_in_place_is_refused():

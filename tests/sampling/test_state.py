@@ -69,7 +69,8 @@ def prepared(specimen: Specimen) -> nn.Module:
     """A model with gradients on its parameters, some of them frozen."""
     model = specimen.build()
     for i, parameter in enumerate(model.parameters()):
-        parameter.grad = torch.full_like(parameter, 0.5)
+        if parameter.layout == torch.strided:
+            parameter.grad = torch.full_like(parameter, 0.5)
         parameter.requires_grad_(i % 3 != 2)
     return model
 

@@ -168,7 +168,7 @@ class MasksSparse(TwoLayers):
 
 def on_graph(name: str, make: type, inputs=graph, **kwargs) -> Specimen:
     """Of a graph all nodes are compared: the numbers are those of the whole."""
-    quiet = (UNPROBED, BETA, ".*[Ss]parse invariant checks")
+    quiet = (UNPROBED, BETA, ".*[Ss]parse invariant checks", ".* draws noise at")
     return Specimen(name, make, inputs, row_wise=False, filter_warnings=quiet, **kwargs)
 
 

@@ -229,7 +229,7 @@ SPECIMENS = [
         lambda: AttentionWithoutDropout(heads=None, rate=0.3),
         SEQUENCE,
         fixed_sites=False,
-        filter_warnings=("AttentionWithoutDropout draws noise for this batch",),
+        filter_warnings=("AttentionWithoutDropout draws noise",),
     ),
     Specimen(
         "flex_attention",
@@ -275,6 +275,7 @@ SPECIMENS = [
         ragged,
         sites=1,
         row_wise=False,
+        fixed_sites=False,
         filter_warnings=(NESTED, ".* are not independent of each other"),
     ),
     Specimen("ragged", Ragged, ragged, may_refuse=True, filter_warnings=(NESTED,)),

@@ -22,7 +22,7 @@ from caveat.errors import (
 )
 from caveat.predictive.strata import Design
 from caveat.sampling.checks import Departed
-from caveat.sampling.fingerprint import tensors_of
+from caveat.sampling.fingerprint import survey
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.inputs import Batch, key_of
 from caveat.sampling.noise import Layout
@@ -60,7 +60,8 @@ class Sampler:
 
     def session(self, batch: Batch) -> "Session":
         """Ready to draw for ``batch``."""
-        return Session(self, batch, plan_for(self.model, batch))
+        seen = survey(self.model)
+        return Session(self, batch, plan_for(self.model, batch, seen), seen.tensors)
 
     def one_pass(self, batch: Batch, draw: int, *, above_autograd: bool) -> Any:
         """The output of a single draw, with gradients if asked for."""
@@ -141,14 +142,16 @@ class Session:
 
     structure: Any
 
-    def __init__(self, sampler: Sampler, batch: Batch, plan: Plan) -> None:
+    def __init__(
+        self, sampler: Sampler, batch: Batch, plan: Plan, tensors: list[Tensor]
+    ) -> None:
         self._sampler = sampler
         self._batch = batch
         self._plan = plan
         self._ways: list[Way] = []
         self._lost = 0  # draws that went no way that is known
         self._modelled: tuple[int, list[Any]] | None = None
-        self._tensors = tensors_of(sampler.model)
+        self._tensors = tensors
         self._kind = plan.templates.kind(_kind_of(sampler, batch, plan))
         recalled = self._recalled()
         if recalled is not None and recalled[0].is_safe_for(batch):

@@ -50,6 +50,7 @@ _OTHERWISE = """{name} returns other numbers in training mode even with nothing 
 (is a softmax left out?), and some of its dropout only fires in that mode: {paths}. Its
 draws are what it returns in training mode."""
 
+_REPEATS = 8  # of a pass with other numbers, few of which may be equal by chance
 _MOST_TRIED = 64  # modules, one by one
 
 
@@ -179,8 +180,8 @@ def _torch_is_ours(
         # It may have been another thread of the user: then other numbers of that
         # generator make no difference.
         with marked_torch_generators(()):
-            again, _ = _watched(model, lambda: model.look(switches))
-        if not same_numbers(glance.output, again.output):
+            again = [model.look(switches).output for _ in range(_REPEATS)]
+        if not all(same_numbers(glance.output, output) for output in again):
             raise UnsupportedModelError(_HIDDEN.format(name=model.name))
     return True
 

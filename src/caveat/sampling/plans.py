@@ -25,7 +25,7 @@ from caveat.errors import (
 )
 from caveat.sampling.caches import kind_of_call
 from caveat.sampling.copying import ModelCopy
-from caveat.sampling.fingerprint import fingerprint, survey, tensors_of
+from caveat.sampling.fingerprint import Survey, survey, tensors_of
 from caveat.sampling.flags import Flags, Glance, Look, ModelView, find_flags
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Layout
@@ -145,22 +145,23 @@ _plans: "WeakKeyDictionary[nn.Module, _Remembered]" = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def plan_for(model: nn.Module, batch: Batch) -> Plan:
+def plan_for(model: nn.Module, batch: Batch, seen: Survey | None = None) -> Plan:
     """The plan of ``model`` for inputs like ``batch``; warns of what it says.
 
-    Raises :class:`NoStochasticSiteError` if nothing would be random.
+    ``seen`` is a survey of the model, if one was just made. Raises
+    :class:`NoStochasticSiteError` if nothing would be random.
     """
-    plan = known_plan(model, batch)
+    plan = known_plan(model, batch, seen)
     _warn(plan)
     return plan
 
 
-def known_plan(model: nn.Module, batch: Batch) -> Plan:
+def known_plan(model: nn.Module, batch: Batch, seen: Survey | None = None) -> Plan:
     """The plan, made once and remembered, without a warning.
 
     If nothing would be random, nothing is remembered.
     """
-    state, key = _state(model), _key(batch)
+    state, key = _state(seen or survey(model)), _key(batch)
     plan = _recalled(model, state, key)
     if plan is None:
         plan = _made(model, batch)
@@ -191,7 +192,7 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
     fresh = wider.names - plan.names
     if fresh and not plan.rows_mix:
         wider = _with_tokens(model, batch, _placed(model, batch, wider, fresh))
-    _remember(model, _state(model), _key(batch), wider)
+    _remember(model, _state(survey(model)), _key(batch), wider)
     if wider.note != plan.note:
         _warn(wider)
     return wider
@@ -216,8 +217,8 @@ def _placed(model: nn.Module, batch: Batch, plan: Plan, fresh: frozenset[str]) -
     return plan.noting(_UNSEEN.format(name=name, paths=paths))
 
 
-def _state(model: nn.Module) -> Any:
-    return registry_version(), fingerprint(model)
+def _state(seen: Survey) -> Any:
+    return registry_version(), seen.fingerprint
 
 
 def _warn(plan: Plan) -> None:

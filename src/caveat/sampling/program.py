@@ -132,7 +132,7 @@ class Bound:
     ) -> Iterator[tuple[Tensor, ...] | None]:
         # A generator must not be left waiting inside these blocks: its caller would be
         # in them, too.
-        streams = [spec.stream(seed) for spec in self._program.noises]
+        streams: list[Callable[[range], Tensor]] = []
         for numbers in self._blocks(draws):
             with torch.no_grad(), below_autograd():
                 values = self._noise(seed, numbers, streams)
@@ -150,7 +150,7 @@ class Bound:
 
     def blocks(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...]]:
         """The noisy outputs of many draws at a time, (draws, *shape)."""
-        streams = [spec.stream(seed) for spec in self._program.noises]
+        streams: list[Callable[[range], Tensor]] = []
         for numbers in self._blocks(draws):
             with torch.no_grad(), below_autograd():
                 noise = self._noise(seed, numbers, streams)
@@ -158,11 +158,14 @@ class Bound:
             yield outputs
 
     def _noise(
-        self, seed: int, draws: range, streams: Sequence[Callable[[range], Tensor]]
+        self, seed: int, draws: range, streams: list[Callable[[range], Tensor]]
     ) -> list[Tensor]:
+        """Noise of some draws; ``streams`` are made when first needed."""
         key, memo = (seed, draws), self._program.memo
         noise = memo.get(key)
         if noise is None:
+            if not streams:
+                streams += [spec.stream(seed) for spec in self._program.noises]
             noise = [stream(draws) for stream in streams]
             if sum(values.numel() for values in noise) <= _NOISE_KEPT:
                 if len(memo) >= _SETS_KEPT:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Layout
+from caveat.sampling.sparse import is_sparse
 from caveat.sampling.trees import leaves_of
 
 TURNED = (1, 0, 0)  # the rows of the second run, as rows of the first
@@ -63,6 +64,8 @@ def is_close(found: Tensor, expected: Tensor, tolerance: float = 1e-4) -> bool:
     """Equal up to the rounding of sums that are added up in another order."""
     if found.shape != expected.shape or found.dtype != expected.dtype:
         return False
+    if is_sparse(found):
+        found, expected = found.to_dense(), expected.to_dense()
     if not (expected.is_floating_point() or expected.is_complex()):
         return torch.equal(expected, found)
     tolerance = max(tolerance, tolerance * 1e4 * torch.finfo(expected.dtype).eps ** 0.5)

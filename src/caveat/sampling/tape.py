@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 
-class Source(Protocol):
+class NoiseSource(Protocol):
     """Where the values of a noise come from."""
 
     @property
@@ -102,7 +102,7 @@ class Tape:
 
     values: list[Value] = field(default_factory=list)
     constants: dict[int, Tensor] = field(default_factory=dict)
-    noises: dict[int, Source] = field(default_factory=dict)
+    noises: dict[int, NoiseSource] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)  # Ref, constant Tensor, or other
     setup: list[Op] = field(default_factory=list)

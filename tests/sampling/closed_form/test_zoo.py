@@ -6,18 +6,13 @@ import pytest
 
 from caveat import MCDropout
 from caveat.errors import CaveatError, CaveatWarning
-from tests.zoo.models import ZOO
+from tests.sampling.comparing import over_zoo
 from tests.zoo.specimen import Specimen, tensors
 
 N_DRAWS = 100
-PLAIN = [
-    specimen
-    for specimen in ZOO
-    if not specimen.reaches_python and not specimen.may_refuse
-]
 
 
-@pytest.mark.parametrize("specimen", PLAIN, ids=lambda specimen: specimen.name)
+@over_zoo(where=lambda s: not s.reaches_python and not s.may_refuse)
 def test_agrees_with_the_draws(specimen: Specimen):
     args, kwargs = specimen.inputs(3)
     mc = MCDropout(specimen.build(), seed=2, analytic=True)
