@@ -40,11 +40,11 @@ def test_a_block_of_draws_is_part_of_all_draws():
     assert torch.equal(random_bits(KEY, range(1, 10, 3), (3, 4)), whole[1:10:3])
 
 
-def test_first_row_shifts_the_first_coordinate():
+def test_starts_shift_the_coordinates():
     whole = random_bits(KEY, range(3), (10, 4))
-    assert torch.equal(random_bits(KEY, range(3), (6, 4), first_row=4), whole[:, 4:])
+    assert torch.equal(random_bits(KEY, range(3), (6, 4), starts=(4,)), whole[:, 4:])
     uniform = random_uniform(KEY, range(3), (10, 4))
-    shifted = random_uniform(KEY, range(3), (6, 4), first_row=4)
+    shifted = random_uniform(KEY, range(3), (6, 4), starts=(4,))
     assert torch.equal(shifted, uniform[:, 4:])
 
 

@@ -95,10 +95,10 @@ def test_any_draw_can_be_made_alone(draws):
 
 def test_rows_further_down_and_longer_axes():
     whole = drops(KEY, range(20), 0.3, (6, 5))
-    assert torch.equal(drops(KEY, range(20), 0.3, (2, 5), first_row=4), whole[:, 4:])
+    assert torch.equal(drops(KEY, range(20), 0.3, (2, 5), starts=(4,)), whole[:, 4:])
     assert torch.equal(drops(KEY, range(20), 0.3, (3, 2)), whole[:, :3, :2])
     numbers = stratified_uniform(KEY, range(20), (5, 6))
-    part = stratified_uniform(KEY, range(20), (5, 2), first_row=4, row_axis=1)
+    part = stratified_uniform(KEY, range(20), (5, 2), starts=(0, 4))
     assert torch.equal(part, numbers[:, :, 4:])
 
 

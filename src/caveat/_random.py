@@ -69,21 +69,18 @@ def random_bits(
     draws: range,
     shape: Sequence[int] = (),
     *,
-    first_row: int = 0,
-    row_axis: int = 0,
+    starts: Sequence[int] = (),
     device: torch.device | None = None,
 ) -> Tensor:
     """64 random bits for every draw in ``draws`` and every coordinate of ``shape``.
 
-    ``first_row`` shifts the coordinate along ``row_axis``, for a block of rows that
-    starts further down.
+    ``starts`` are the first coordinates, for a block that begins further along some
+    axes; 0 where it has none.
     """
     per_draw = [_mix_int(key + GOLDEN * (t + 1)) for t in draws]
     bits = torch.tensor([signed(k) for k in per_draw], device=device)
     bits = bits.view(-1, *[1] * len(shape))
-    return mixed(
-        bits + _offsets(shape, first_row, row_axis, device)
-    )  # shape: (draws, *shape)
+    return mixed(bits + _offsets(shape, starts, device))  # shape: (draws, *shape)
 
 
 def random_uniform(
@@ -91,16 +88,11 @@ def random_uniform(
     draws: range,
     shape: Sequence[int] = (),
     *,
-    first_row: int = 0,
-    row_axis: int = 0,
+    starts: Sequence[int] = (),
     device: torch.device | None = None,
 ) -> Tensor:
     """Float64 numbers, uniform on the open interval (0, 1)."""
-    return unit_interval(
-        random_bits(
-            key, draws, shape, first_row=first_row, row_axis=row_axis, device=device
-        )
-    )
+    return unit_interval(random_bits(key, draws, shape, starts=starts, device=device))
 
 
 def unit_interval(bits: Tensor) -> Tensor:
@@ -114,11 +106,11 @@ def high_half(bits: Tensor) -> Tensor:
 
 
 def _offsets(
-    shape: Sequence[int], first_row: int, row_axis: int, device: torch.device | None
+    shape: Sequence[int], starts: Sequence[int], device: torch.device | None
 ) -> Tensor:
     total = torch.zeros([1] * len(shape), dtype=torch.int64, device=device)
     for axis, size in enumerate(shape):
-        start = first_row if axis == row_axis else 0
+        start = starts[axis] if axis < len(starts) else 0
         coordinate = torch.arange(start, start + size, device=device)
         constant = signed(_mix_int(GOLDEN * (axis + 1)) | 1)
         total = total + (coordinate * constant).view(-1, *[1] * (len(shape) - axis - 1))

@@ -38,8 +38,7 @@ def drop_words(
     drop_rate: float,
     shape: Sequence[int],
     *,
-    first_row: int = 0,
-    row_axis: int = 0,
+    starts: Sequence[int] = (),
     device: torch.device | None = None,
 ) -> Tensor:
     """In which draws of some slices each place is dropped.
@@ -52,7 +51,7 @@ def drop_words(
         Their numbers: slice n holds draws 16 n to 16 n + 15.
     drop_rate : float
         Between 0 and 1.
-    shape, first_row, row_axis, device
+    shape, starts, device
         As for ``caveat._random.random_bits``.
 
     Returns
@@ -64,9 +63,7 @@ def drop_words(
     skipped = slices.start - blocks.start * SLICES
     # Of one block only what is asked for; of several, all their slices at once.
     own = slice(skipped, skipped + len(slices)) if len(blocks) == 1 else slice(None)
-    base = random_bits(
-        key, blocks, shape, first_row=first_row, row_axis=row_axis, device=device
-    )
+    base = random_bits(key, blocks, shape, starts=starts, device=device)
     counts = _counts(drop_rate, device)
     # Whether a place is dropped once more than in all blocks, and where it is dropped
     # more often: one of 48 cases.
@@ -96,8 +93,7 @@ def stratified_uniform(
     draws: range,
     shape: Sequence[int] = (),
     *,
-    first_row: int = 0,
-    row_axis: int = 0,
+    starts: Sequence[int] = (),
     device: torch.device | None = None,
 ) -> Tensor:
     """Float64 numbers in (0, 1), each 64th of it met once in a block of draws.
@@ -108,7 +104,7 @@ def stratified_uniform(
         Of the stream.
     draws : range
         Consecutive.
-    shape, first_row, row_axis, device
+    shape, starts, device
         As for ``caveat._random.random_bits``.
 
     Returns
@@ -117,9 +113,7 @@ def stratified_uniform(
     """
     slices = slices_of(draws)
     blocks = range(slices.start // SLICES, (slices.stop - 1) // SLICES + 1)
-    base = random_bits(
-        key, blocks, shape, first_row=first_row, row_axis=row_axis, device=device
-    )
+    base = random_bits(key, blocks, shape, starts=starts, device=device)
     tables, column = _tables(device), (-1, *[1] * len(shape))
     numbers = torch.arange(draws.start, draws.stop, device=device)
     number = torch.arange(slices.start, slices.stop, device=device)

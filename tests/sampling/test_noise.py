@@ -63,9 +63,9 @@ def test_a_shorter_block_is_the_start_of_a_longer_one():
     assert torch.equal(short, long[2:7, :4, :5])
 
 
-def test_rows_are_addressed_from_first_row_on():
-    whole = spec(Mask(0.5), (3, 8), row_axis=1).sample(3, range(4))
-    part = spec(Mask(0.5), (3, 5), first_row=3, row_axis=1).sample(3, range(4))
+def test_numbers_are_addressed_from_their_starts_on():
+    whole = spec(Mask(0.5), (3, 8)).sample(3, range(4))
+    part = spec(Mask(0.5), (3, 5), starts=(0, 3)).sample(3, range(4))
     assert torch.equal(part, whole[:, :, 3:])
 
 

@@ -25,6 +25,15 @@ from torch import Tensor, nn
 from caveat._torch import CALL, MODULES, TENSORS, compiled_from, plain_call
 from caveat.errors import UnsupportedModelError
 from caveat.sampling.host import MARK
+from caveat.sampling.keras_layers import (
+    graph_of_copies,
+    is_keras,
+    is_seed_generator,
+    is_tracked,
+    named_parts,
+    stand_in,
+    without_batch_statistics,
+)
 
 _SCRIPTED = """{name} is a TorchScript module, whose dropout was fixed when it was made.
 Pass the Python module from before torch.jit.script or torch.jit.trace."""
@@ -90,6 +99,8 @@ class ModelCopy:
     modules : dict of str to nn.Module
         All copies by path. Unlike ``named_modules`` this has modules kept in plain
         lists and dicts, too.
+    originals : dict of str to nn.Module
+        What they are copies of.
     stack : ModuleStack
         Follows which copy is running.
     """
@@ -98,6 +109,7 @@ class ModelCopy:
         self._own_buffers = own_buffers
         self.stack = ModuleStack()
         self.modules: dict[str, nn.Module] = {}
+        self.originals: dict[str, nn.Module] = {}
         self._copies: dict[int, nn.Module] = {}
         self._generators: dict[int, torch.Generator] = {}
         self.root = self._copy_module(model, "")
@@ -118,6 +130,9 @@ class ModelCopy:
             return self._copies[id(module)]
         copy: nn.Module = object.__new__(module.__class__)
         self._copies[id(module)] = self.modules[path] = copy
+        self.originals[path] = module
+        is_layer = is_keras(module)
+        parts = self._copy_parts(module, path) if is_layer else {}
         state: dict[str, Any] = {}
         # A list first: another thread may add an attribute meanwhile.
         for name, value in list(module.__dict__.items()):
@@ -131,6 +146,8 @@ class ModelCopy:
         if self._own_buffers:
             _, buffers = TENSORS
             state[buffers] = {k: _cloned(v) for k, v in state[buffers].items()}
+        if is_layer:
+            state.update(graph_of_copies(weakref.ref(copy), parts))
         state["training"] = False
         state[CALL] = self._tracked_call(copy, path)
         object.__setattr__(copy, "__dict__", state)
@@ -139,15 +156,26 @@ class ModelCopy:
     def _tracked_call(self, module: nn.Module, path: str) -> Callable[..., Any]:
         # No strong reference to the module: a copy is to be freed when its pass ends,
         # not when the garbage collector comes round.
-        stack, weak = self.stack, weakref.ref(module)
+        stack, weak, is_layer = self.stack, weakref.ref(module), is_keras(module)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             running = weak()
             assert running is not None
             with stack.inside(path):
+                if is_layer:
+                    kwargs = without_batch_statistics(running, kwargs)
                 return plain_call(running)(*args, **kwargs)
 
         return call
+
+    def _copy_parts(self, layer: nn.Module, path: str) -> dict[int, Any]:
+        """Copy the layers of a Keras layer under their names; weak, by original."""
+        found: dict[int, Any] = {}
+        for name, part in named_parts(layer):
+            where = _join(path, name)
+            where = where if where not in self.modules else f"{where}[{len(found)}]"
+            found[id(part)] = weakref.ref(self._copy_module(part, where))
+        return found
 
     def _copy_value(self, value: Any, path: str) -> Any:
         """Containers anew, modules and what is bound to them copied, rest shared."""
@@ -160,6 +188,10 @@ class ModelCopy:
                 {k: self._copy_value(v, _join(path, k)) for k, v in value.items()}
             )
             return copy
+        if is_seed_generator(value):
+            return stand_in(value)
+        if is_tracked(value):
+            return self._copy_tracked(value, path)
         if kind in (list, set, tuple):
             return kind(
                 self._copy_value(v, f"{path}[{i}]") for i, v in enumerate(value)
@@ -190,6 +222,20 @@ class ModelCopy:
             copy = torch.Generator(generator.device).manual_seed(MARK)
             self._generators[id(generator)] = copy
         return self._generators[id(generator)]
+
+    def _copy_tracked(self, value: Any, path: str) -> Any:
+        """A container of Keras: filled past its tracker, which is the user's."""
+        kind: Any = type(value)
+        copy = kind.__new__(kind)
+        if isinstance(value, dict):
+            plain = self._copy_value(dict(value), path)
+            dict.update(copy, plain)
+        elif isinstance(value, set):
+            set.update(copy, self._copy_value(set(value), path))
+        else:
+            list.extend(copy, self._copy_value(list(value), path))
+        copy.__dict__.update(value.__dict__)
+        return copy
 
 
 def original(module: nn.Module) -> nn.Module:

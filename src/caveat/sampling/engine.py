@@ -125,6 +125,8 @@ class Sampler:
             batch.first_row,
             self.shared,
             self.stratified,
+            plan.tokens.axes,
+            plan.tokens.length(batch),
         )
 
 
@@ -152,7 +154,7 @@ class Session:
         self._lost = 0  # draws that went no way that is known
         self._modelled: tuple[int, list[Any]] | None = None
         self._tensors = tensors
-        self._kind = plan.templates.kind(_kind_of(sampler, batch))
+        self._kind = plan.templates.kind(_kind_of(sampler, batch, plan))
         # Ways of earlier batches that this one might go, too.
         self._known = self._kind.known_for(tensors)
         if not self._recall():
@@ -372,7 +374,7 @@ def _require_dense(leaves: list[Any]) -> None:
             raise UnsupportedModelError(_NOT_DENSE.format(kind=kind))
 
 
-def _kind_of(sampler: Sampler, batch: Batch) -> Any:
+def _kind_of(sampler: Sampler, batch: Batch, plan: Plan) -> Any:
     """What batches must share for one to be computed as the other was."""
     storages: dict[int, int] = {}
     leaves = tuple(
@@ -381,7 +383,9 @@ def _kind_of(sampler: Sampler, batch: Batch) -> Any:
         else key_of(leaf)
         for number, leaf in enumerate(batch.leaves)
     )
-    noise = (sampler.shared, sampler.stratified, sampler.shared or batch.first_row)
+    # Noise on a tape begins at these rows and tokens.
+    starts = (sampler.shared or batch.first_row, plan.tokens.length(batch))
+    noise = (sampler.shared, sampler.stratified, *starts)
     rows = (batch.rows, batch.axis, batch.batched)
     return batch.structure.key, leaves, rows, noise, _ambient()
 

@@ -4,7 +4,8 @@ What counts: classes, functions and hooks of all modules; plain values (a rate, 
 switch) in their attributes, in objects, namespaces and containers held there, in what
 their functions read besides (closures, defaults, globals, attributes of classes); and
 which tensors, arrays and generators are held, by identity. What does not: weights, and
-the training flag, as passes run on a copy with flags of its own.
+the training flag or what stands in for a call (``context.py``), as passes run on a copy
+with flags and calls of its own.
 
 It is computed at every call. What a function may read is found once per function
 (``reading.py``), and objects that are not modules are followed only so far.
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from caveat._torch import TENSORS
+from caveat._torch import CALL, TENSORS
 from caveat.sampling.reading import (
     is_foreign,
     read_by_function,
@@ -34,7 +35,7 @@ _MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 _CALLABLES = (types.FunctionType, types.MethodType, functools.partial)
 _PARAMETERS, _BUFFERS = TENSORS
-_NO_MATTER = frozenset(("training", *TENSORS))
+_NO_MATTER = frozenset(("training", CALL, *TENSORS))
 _DEEP = 3  # objects within objects, functions that call functions
 _MANY = 4000  # looks at what is not a module; the rest goes by identity
 _LONG = 2000  # items of a container; a longer one goes by identity and length

@@ -68,6 +68,7 @@ class Glance:
     tensors: dict[str, Tensor | None]
     seeded: bool = False
     moved: bool = False
+    arguments: Any = None  # what the model was called with, as the pass left it
 
     @property
     def names(self) -> frozenset[str]:

@@ -5,6 +5,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,10 @@ class Batch:
     axis : int
     first_row : int
         The number of the first row among those of all batches.
+    part : str
+        Path of the module that is called: "" for the model itself, else a part of it.
+    positional : tuple of str
+        The names of what it takes by position.
     """
 
     leaves: tuple[Any, ...]
@@ -43,6 +48,8 @@ class Batch:
     batched: tuple[bool, ...] = field(repr=False)
     axis: int = 0
     first_row: int = 0
+    part: str = ""
+    positional: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -79,8 +86,11 @@ class Batch:
             )
         # A single row may be a setting in a tensor of its own: others tell more.
         rows = next((n for n in sizes if n != 1), 1)
-        batched = _with_rows(leaves, rows, axis)
-        return Batch(tuple(leaves), structure, rows, batched, axis).nonempty()
+        batched = _with_rows(leaves, structure, rows, axis)
+        names = _positional(model)
+        return Batch(
+            tuple(leaves), structure, rows, batched, axis, positional=names
+        ).nonempty()
 
     def nonempty(self) -> "Batch":
         """Itself, if there is a row."""
@@ -95,6 +105,13 @@ class Batch:
         So a model that changes them leaves those of the user as they are.
         """
         args, kwargs = unflatten(self.leaves, self.structure)
+        return args, kwargs
+
+    def cloned_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """``arguments`` in which tensors are new, too."""
+        copies = {id(v): v.clone() for v in self.leaves if isinstance(v, Tensor)}
+        leaves = [copies.get(id(v), v) for v in self.leaves]
+        args, kwargs = unflatten(leaves, self.structure)
         return args, kwargs
 
     def readings(self) -> Iterator["Batch"]:
@@ -183,7 +200,7 @@ class Batch:
             self._kind_of(v, own) if isinstance(v, Tensor) else key_of(v)
             for v, own in zip(self.leaves, self.batched, strict=True)
         )
-        return (self.structure.key, kinds, self.batched, self.axis)
+        return (self.structure.key, kinds, self.batched, self.axis, self.part)
 
     def _kind_of(self, tensor: Tensor, batched: bool) -> tuple[Any, ...]:
         if tensor.is_nested:  # its sizes are made up anew for every tensor
@@ -198,10 +215,16 @@ def _is_dense(leaf: Any, own: bool) -> bool:
     return own and leaf.layout == torch.strided and not leaf.is_nested
 
 
-def _with_rows(leaves: Sequence[Any], rows: int, axis: int) -> tuple[bool, ...]:
+def _with_rows(
+    leaves: Sequence[Any], structure: Structure, rows: int, axis: int
+) -> tuple[bool, ...]:
+    """Which leaves have the rows; a lone number inside an object is a length."""
     return tuple(
-        isinstance(v, Tensor) and v.dim() > axis and v.size(axis) == rows
-        for v in leaves
+        isinstance(v, Tensor)
+        and v.dim() > axis
+        and v.size(axis) == rows
+        and not (inside and v.dim() == rows == 1)
+        for v, inside in zip(leaves, structure.inside(), strict=True)
     )
 
 
@@ -238,6 +261,13 @@ class _Same:
 
 
 # ------------------------------------------------------------ what cannot be used
+
+
+def _positional(model: nn.Module | None) -> tuple[str, ...]:
+    try:
+        return () if model is None else tuple(signature(model.forward).parameters)
+    except (TypeError, ValueError):  # no signature to be had
+        return ()
 
 
 def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor:

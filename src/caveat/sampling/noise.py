@@ -23,12 +23,25 @@ class Layout:
     """Where the rows of a batch lie in a tensor of size ``rows * factor`` on ``axis``.
 
     Attention often folds heads into the batch: index = row * factor + head
-    (``rows_first``), or head * rows + row.
+    (``rows_first``), or head * rows + row. ``tokens``: the factor are the tokens of a
+    sequence, which keep an axis of their own if there is but one. ``regroup`` (start,
+    stop, sizes): axes after the rows that stand for others, of these sizes.
     """
 
     axis: int
     factor: int = 1
     rows_first: bool = True
+    tokens: bool = False
+    regroup: tuple[int, int, tuple[int, ...]] | None = None
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether axes have to be taken apart."""
+        return self._takes_apart or self.regroup is not None
+
+    @property
+    def _takes_apart(self) -> bool:
+        return self.factor > 1 or self.tokens
 
     def fits(self, shape: Sequence[int], rows: int) -> bool:
         """Whether a tensor of this shape can hold ``rows`` rows in this layout."""
@@ -36,7 +49,10 @@ class Layout:
 
     def split(self, shape: Sequence[int], rows: int) -> tuple[int, ...]:
         """``shape`` with the folded axis taken apart."""
-        if self.factor == 1:
+        if self.regroup is not None:
+            start, stop, sizes = self.regroup
+            shape = (*shape[:start], *sizes, *shape[stop:])
+        if not self._takes_apart:
             return tuple(shape)
         pair = (rows, self.factor) if self.rows_first else (self.factor, rows)
         return (*shape[: self.axis], *pair, *shape[self.axis + 1 :])
@@ -44,7 +60,7 @@ class Layout:
     @property
     def row_axis(self) -> int:
         """The axis of rows after :meth:`split`."""
-        return self.axis + (self.factor > 1 and not self.rows_first)
+        return self.axis + (self._takes_apart and not self.rows_first)
 
 
 class Law(Protocol):
@@ -67,8 +83,7 @@ class NoiseSpec:
     shape: tuple[int, ...]
     dtype: torch.dtype
     device: torch.device
-    first_row: int = 0
-    row_axis: int = 0
+    starts: tuple[int, ...] = ()  # first coordinates; 0 where there is none
     stratified: bool = False
 
     @property
@@ -111,12 +126,8 @@ class NoiseSpec:
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where the rows of the site begin, and where its numbers are made."""
-        return {
-            "first_row": self.first_row,
-            "row_axis": self.row_axis,
-            "device": self.device,
-        }
+        """Where the numbers of the site begin, and where they are made."""
+        return {"starts": self.starts, "device": self.device}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -21,6 +21,7 @@ from caveat import _validation as check
 from caveat._random import stream_key
 from caveat._torch import OpOverload
 from caveat.errors import UnsupportedModelError
+from caveat.sampling import keras_layers
 from caveat.sampling.copying import ModuleStack
 from caveat.sampling.host import MARK
 from caveat.sampling.noise import BOUNDED, Law, Layout, Mask, NoiseSpec
@@ -94,7 +95,12 @@ class Omega(Protocol):
 
 @dataclass
 class DrawOmega:
-    """Draw number ``draw`` of ω, for the rows from ``first_row`` on."""
+    """Draw number ``draw`` of ω, for the rows from ``first_row`` on.
+
+    ``tokens`` are the axes of a site that end with the last token of the sequence,
+    which is number ``length``, counted from 1. If a cache holds the tokens before,
+    they begin further along; masks are addressed by where a token stands.
+    """
 
     seed: int
     draw: int
@@ -103,6 +109,8 @@ class DrawOmega:
     first_row: int = 0
     shared: bool = True
     stratified: bool = False
+    tokens: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    length: int = 0
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         """Nothing to note: the noise follows from the name alone."""
@@ -121,15 +129,28 @@ class DrawOmega:
             stratified=self.stratified,
         )
         if layout is None or not layout.fits(shape, self.rows):
-            return spec, None  # rows cannot be told apart: each element has its own
+            # Rows cannot be told apart: each element has its own.
+            starts = self._starts(site, shape)
+            return replace(spec, starts=_or_none(starts)), None
         split = list(layout.split(shape, self.rows))
+        starts = self._starts(site, split)
         if self.shared:
             split[layout.row_axis] = 1
-            return replace(spec, shape=tuple(split)), layout
-        first_row, axis = self.first_row, layout.row_axis
-        return replace(
-            spec, shape=tuple(split), first_row=first_row, row_axis=axis
-        ), layout
+        else:
+            starts[layout.row_axis] = self.first_row
+        return replace(spec, shape=tuple(split), starts=_or_none(starts)), layout
+
+    def _starts(self, site: SiteCall, shape: Sequence[int]) -> list[int]:
+        """Where the tokens of a site begin."""
+        axes = self.tokens.get(site.name, ())
+        return [
+            max(self.length - size, 0) if axis in axes else 0
+            for axis, size in enumerate(shape)
+        ]
+
+
+def _or_none(starts: Sequence[int]) -> tuple[int, ...]:
+    return tuple(starts) if any(starts) else ()
 
 
 class Pass:
@@ -141,6 +162,8 @@ class Pass:
         The sites reached so far.
     recorder : Recorder
         Runs the operations; with ``record`` it keeps the tape of the noisy ones.
+    arguments : tuple
+        What the model was called with, for it to change.
     started, finished : float
         When the model was called and when it returned.
     seeded : bool
@@ -156,6 +179,7 @@ class Pass:
         self.sites: list[SiteCall] = []
         me = weakref.proxy(self)  # freed with the pass, not by the garbage collector
         self.recorder = Recorder(lambda func: Pass._rule(me, func), record=record)
+        self.arguments: Any = ()
         self.started = self.finished = 0.0  # seconds, on the clock of perf_counter
         self.seeded = self.moved = False
         self._seed = 0
@@ -189,9 +213,10 @@ class Pass:
 
         They are if the model has seeded it in this pass. A generator that it holds
         carries our mark until then (``copying.py``); one without it was made just now.
+        Layers of Keras make one each time, with a seed that we gave them.
         """
         if generator is not None:
-            return generator.initial_seed() != MARK
+            return generator.initial_seed() not in (MARK, keras_layers.SEED)
         seeded = torch.initial_seed() != self._seed
         self.seeded = self.seeded or seeded
         return seeded

@@ -23,6 +23,7 @@ from caveat.errors import (
     NoStochasticSiteError,
     UnsupportedModelError,
 )
+from caveat.sampling.caches import kind_of_call
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import Survey, survey, tensors_of
 from caveat.sampling.flags import Flags, Glance, Look, ModelView, find_flags
@@ -34,6 +35,7 @@ from caveat.sampling.registry import registry_version
 from caveat.sampling.rows import two_rows
 from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.store import TemplateStore
+from caveat.sampling.tokens import Tokens, find_tokens
 
 _NO_SITE = """{name} has no stochastic site, so all draws would be identical.
 Looked for: nn.Dropout and its kin, functional and in-place dropout, dropout inside
@@ -71,6 +73,11 @@ numbers with the first call. Call the model once on a batch, or load its weights
 _META = """{name} has weights on the meta device, which have a shape and no numbers.
 Load its weights first (model.to_empty(device=...), then model.load_state_dict)."""
 
+_NO_TOKENS = """{name} is given a cache of earlier tokens, but it is not known
+{unknown}. So masks there start anew in every call: each
+prediction is right, but several calls with a cache are not one function draw. Pass
+whole sequences to have one."""
+
 _NOT_THE_USER = ("caveat.", "torch.")
 
 
@@ -90,6 +97,8 @@ class Plan:
         Paths of the modules that have run.
     layouts : dict
         Where the rows lie at each site, by name; missing if not known.
+    tokens : Tokens
+        Where the tokens of a sequence lie, for calls with a key-value cache.
     rows_mix : bool
         Rows influence each other, so a batch must not be split.
     outputs : tuple of Layout or None
@@ -107,6 +116,7 @@ class Plan:
     names: frozenset[str]
     reached: frozenset[str]
     layouts: dict[str, Layout]
+    tokens: Tokens = field(default_factory=Tokens)
     rows_mix: bool = False
     outputs: tuple[Layout | None, ...] = ()
     note: str | None = None
@@ -155,7 +165,8 @@ def known_plan(model: nn.Module, batch: Batch, seen: Survey | None = None) -> Pl
     plan = _recalled(model, state, key)
     if plan is None:
         plan = _made(model, batch)
-        _require_sites(model, plan)
+        if not batch.part:  # a part may be all but random
+            _require_sites(model, plan)
         _remember(model, state, key, plan)
     return plan
 
@@ -180,7 +191,7 @@ def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:
     )
     fresh = wider.names - plan.names
     if fresh and not plan.rows_mix:
-        wider = _placed(model, batch, wider, fresh)
+        wider = _with_tokens(model, batch, _placed(model, batch, wider, fresh))
     _remember(model, _state(survey(model)), _key(batch), wider)
     if wider.note != plan.note:
         _warn(wider)
@@ -229,7 +240,7 @@ def _module(frame: FrameType) -> str:
 
 def _key(batch: Batch) -> Any:
     a, b = batch.two_rows()
-    return batch.signature, a == b, batch.rows == 1
+    return kind_of_call(batch), a == b, batch.rows == 1
 
 
 def _recalled(model: nn.Module, state: Any, key: Any) -> Plan | None:
@@ -280,9 +291,25 @@ def _made(model: nn.Module, batch: Batch) -> Plan:
         note = _MIXED_ROWS.format(name=name, axis=batch.axis)
         return replace(_plan(flags, {}), rows_mix=True).noting(note)
     plan = replace(_plan(flags, rows.layouts), outputs=rows.outputs)
-    if not rows.astray:
+    if rows.astray:
+        paths = _paths(plan, rows.astray)
+        plan = plan.noting(_ASTRAY.format(name=name, paths=paths))
+    return _with_tokens(model, batch, plan)
+
+
+def _with_tokens(model: nn.Module, batch: Batch, plan: Plan) -> Plan:
+    """The plan, with the place of tokens if earlier ones are in a cache."""
+
+    def view(batch: Batch) -> Glance:
+        return look(model, batch, plan.switches)
+
+    found = find_tokens(two_rows(batch), plan.layouts, view)
+    layouts = {**plan.layouts, **found.layouts}
+    plan = replace(plan, layouts=layouts, tokens=found.tokens)
+    if found.unknown is None:
         return plan
-    return plan.noting(_ASTRAY.format(name=name, paths=_paths(plan, rows.astray)))
+    name = type(model).__name__
+    return plan.noting(_NO_TOKENS.format(name=name, unknown=found.unknown))
 
 
 def _plan(flags: Flags, layouts: dict[str, Layout]) -> Plan:

@@ -37,8 +37,15 @@ def look(model: nn.Module, batch: Batch, switches: Switches = _EVALUATION) -> Gl
     """One pass with this setting, in which nothing is dropped."""
     omega = _ProbeOmega()
     output, run = run_pass(model, batch, omega, switches, record=False)
-    sites, reached = tuple(run.sites), run.reached
-    return Glance(output, sites, reached, omega.tensors, run.seeded, run.moved)
+    return Glance(
+        output,
+        tuple(run.sites),
+        run.reached,
+        omega.tensors,
+        run.seeded,
+        run.moved,
+        run.arguments,
+    )
 
 
 class RowFindings(NamedTuple):

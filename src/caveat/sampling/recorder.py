@@ -208,6 +208,16 @@ class Recorder(DispatchMode):
         """Whether ``tensor`` existed before the pass."""
         return storage_address(tensor) not in self._fresh
 
+    @property
+    def has_redirected(self) -> bool:
+        """Whether there was a write to a tensor from before the pass."""
+        return bool(self._private)
+
+    def as_written(self, tensor: Tensor) -> Tensor:
+        """``tensor``, or our copy of it if it was written to."""
+        written: Tensor = self._replace_outside(tensor)
+        return written
+
     # ------------------------------------------------------------ dispatch
 
     def __torch_dispatch__(

@@ -27,9 +27,11 @@ from caveat.sampling.host import (
     seeded_host_generators,
 )
 from caveat.sampling.inputs import Batch
+from caveat.sampling.keras_layers import is_keras, own_seeds
 from caveat.sampling.passes import Omega, Pass
 from caveat.sampling.registry import registered
 from caveat.sampling.rules import rule_for
+from caveat.sampling.trees import mapped
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,10 @@ def _run_pass(
         _switch_registered(copy)
     run = Pass(copy.stack, omega, rule_for, record=record)
     above = switches.above_autograd
-    args, kwargs = batch.arguments
     marked = GeneratorUse()
     with ExitStack() as stack:
         stack.enter_context(_compiler_aside())
+        stack.enter_context(own_seeds(model))
         if switches.host_generators or switches.seeds_torch:
             own = survey(model).generators
         if switches.host_generators:
@@ -107,12 +109,20 @@ def _run_pass(
             stack.enter_context(torch.enable_grad())
         stack.enter_context(run.recorder)
         stack.enter_context(Guard(run, above_autograd=above, plain=switches.plain))
+        # Above autograd even a write that is caught would count in a tensor's version,
+        # and what it was made of would hang on the user's tensor.
+        given = batch.cloned_arguments() if above else batch.arguments
+        run.arguments = args, kwargs = given
+        if is_keras(copy.modules[batch.part]) and not switches.plain:
+            kwargs = {"training": True, **kwargs}  # in Keras that is an argument
         run.start()
-        output = copy.root(*args, **kwargs)
+        output = copy.modules[batch.part](*args, **kwargs)
         run.finished = time.perf_counter()
         run.settle()
     copy.stack.check_thread()
     run.seeded, run.moved = run.seeded or marked.seeded, marked.moved
+    if run.recorder.has_redirected and not above:
+        output = mapped(output, run.recorder.as_written)
     return output, run
 
 

@@ -12,6 +12,7 @@ from caveat._progress import python_generator_kept
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.inputs import Batch, check_model
+from caveat.sampling.keras_layers import drop_rate
 from caveat.sampling.noise import Law, Layout, NoiseSpec
 from caveat.sampling.passes import SiteCall
 from caveat.sampling.plans import Plan, plan_for
@@ -164,6 +165,8 @@ def _describe(
     entry = None if module is None else registered(module)
     if entry is not None:
         kind, rate = entry.kind, float(entry.rate(module))
+    elif (known := drop_rate(module)) is not None:
+        rate = float(known)
     layout = plan.layouts.get(call.name)
     if layout is not None and shape[layout.axis] == rows * layout.factor:
         split = list(layout.split(shape, rows))

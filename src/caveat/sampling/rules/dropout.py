@@ -77,7 +77,7 @@ def _in_rows(
     """Apply ``function`` with the rows on an axis of their own."""
     layout = drawn.layout
     with run.recorder:
-        if layout is None or layout.factor == 1:
+        if layout is None or not layout.is_folded:
             return function(x)
         split = layout.split(x.shape, x.shape[layout.axis] // layout.factor)
         return function(x.reshape(split)).reshape(x.shape)
