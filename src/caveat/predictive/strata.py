@@ -377,6 +377,8 @@ class _Head:
             flat = flat[..., :: math.ceil(flat.shape[2] / _PROBES)]
         self._held.append(flat.flatten(1).to(working_dtype(flat.dtype), copy=True))
         self._missing -= len(flat)
+        if not self._missing:
+            self.gram()  # and let the draws go: other batches may come
 
     def gram(self) -> tuple[Tensor, int]:
         """Products of draws with each other, and how many outputs vary."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from caveat import _validation as check
+from caveat._memory import give_back
 from caveat._progress import ProgressBar
 from caveat.predictive import (
     CategoricalAccumulator,
@@ -26,6 +27,7 @@ from caveat.sampling.sources import Batches
 
 MAX_DRAWS = 10_000
 _FIRST_ROUND = 32  # draws before a tolerance is first looked at
+_TIDY_EVERY = 4  # batches
 _BLOCK = 1 << 20  # numbers gathered before they are summarised
 
 Accumulator = GaussianAccumulator | CategoricalAccumulator
@@ -249,7 +251,10 @@ class Gathering:
         sums = self._summed(number, reading, self.rounds.first())
         while numbers := self._next([sums]):
             sums = self._summed(number, reading, numbers, sums.accumulator)
-        return self._done([sums])[0]
+        found = self._done([sums])[0]
+        if number % _TIDY_EVERY == _TIDY_EVERY - 1:
+            give_back()  # what was freed lies between the answers of batches
+        return found
 
     def _more(self, number: int, batch: Batch, sums: _Sums, numbers: range) -> _Sums:
         """More draws of a batch that was let go."""
