@@ -71,6 +71,7 @@ from benchmarks.memory import peak, reset_peak
 import caveat
 
 torch.set_num_threads(1)
+torch.manual_seed(0)
 call, n_rows = sys.argv[1], int(sys.argv[2])
 outputs = 2 if call == "summed" else 16
 last = nn.Linear(8, outputs)
@@ -125,6 +126,6 @@ def test_draws_are_in_memory_once(call):
 
 @linux
 def test_streams_leave_nothing_behind():
-    """Mean, variance, precision and 2 covariances are, twice while they are joined."""
+    """Mean, variance, precision, error and 2 covariances, twice while being joined."""
     more, means = grown("summed", 200_000)
-    assert more < 2 * 5 * means + 10e6  # the activations would be 350 MB
+    assert more < 2 * 6 * means + 10e6  # the activations would be 350 MB

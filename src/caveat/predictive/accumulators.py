@@ -76,6 +76,8 @@ class GaussianAccumulator:
         memory by :meth:`GaussianPredictive.from_draws`.
     design : Stratification, optional
         How the draws were stratified; they are then to come in order, from draw 0 on.
+    covariance : bool
+        False leaves the covariance out, which may be much larger than the moments.
 
     Examples
     --------
@@ -88,8 +90,14 @@ class GaussianAccumulator:
     """
 
     def __init__(
-        self, precision: Any, keep_draws: bool, design: Stratification | None = None
+        self,
+        precision: Any,
+        keep_draws: bool,
+        design: Stratification | None = None,
+        *,
+        covariance: bool = True,
     ) -> None:
+        self._covariance = covariance and not keep_draws
         self._precision = (
             None if precision is None else _validation.precision(precision)
         )
@@ -124,7 +132,7 @@ class GaussianAccumulator:
         )
         if self._kept is not None:
             self._kept.append(block)
-        elif 1 < block[0, 0].numel() <= JOINT_LIMIT:
+        if self._covariance and 1 < block[0, 0].numel() <= JOINT_LIMIT:
             joint = JointMoments.of(block)
             self._joint = joint if self._joint is None else self._joint.merge(joint)
 

@@ -27,7 +27,7 @@ from caveat.sampling.sources import Batches
 
 MAX_DRAWS = 10_000
 _FIRST_ROUND = 32  # draws before a tolerance is first looked at
-_TIDY_EVERY = 4  # batches
+_TIDY_EVERY = 2  # batches
 _BLOCK = 1 << 20  # numbers gathered before they are summarised
 
 Accumulator = GaussianAccumulator | CategoricalAccumulator
@@ -178,12 +178,15 @@ class _Sums(NamedTuple):
     found: FoundMoments | None
     beside: Any  # sums of closed forms
     design: Stratification | None
+    shelved: Evidences | None = None  # of draws on the shelf, which are summed anew
 
     @property
     def evidence(self) -> Evidences:
         """Of its own rows, for what its errors are of."""
         if self.found is not None:
             return self.found.evidence
+        if self.shelved is not None:
+            return self.shelved
         if self.pending is not None:
             return self.pending.evidence
         return (None,) if self.accumulator is None else self.accumulator.evidence
@@ -235,15 +238,33 @@ class Gathering:
         numbers = self.rounds.first()
         for batch in source:
             reading = self.read(batch)
-            parts.append(self._summed(len(parts), reading, numbers))
+            sums = self._summed(len(parts), reading, numbers)
+            parts.append(self._lightened(len(parts), sums))
             if passing:
                 held.append(batch)
-            del batch, reading
+            del batch, reading, sums
         while numbers := self._next(parts):
             for number, batch in enumerate(held or source):
-                parts[number] = self._more(number, batch, parts[number], numbers)
-                del batch
+                sums = self._more(number, batch, parts[number], numbers)
+                parts[number] = self._lightened(number, sums)
+                del batch, sums
         return self._done(parts)
+
+    def _lightened(self, number: int, sums: _Sums) -> _Sums:
+        """Without sums that can be had again from the draws that are kept."""
+        _tidy(number)
+        if self.shelf is None or sums.accumulator is None:
+            return sums
+        again = self._from_shelf(number, sums)
+        return sums._replace(accumulator=None, shelved=again.evidence)
+
+    def _from_shelf(self, number: int, sums: _Sums) -> Accumulator:
+        """The sums of a batch, of its draws on the shelf."""
+        assert self.shelf is not None
+        accumulator = self.accumulator(sums.design)
+        for block in _large(self.shelf.draws_of(number, sums.n_draws)):
+            accumulator.add(block)
+        return accumulator
 
     def _alone(self, number: int, batch: Batch) -> Part:
         """One batch, whatever the others say."""
@@ -252,8 +273,7 @@ class Gathering:
         while numbers := self._next([sums]):
             sums = self._summed(number, reading, numbers, sums.accumulator)
         found = self._done([sums])[0]
-        if number % _TIDY_EVERY == _TIDY_EVERY - 1:
-            give_back()  # what was freed lies between the answers of batches
+        _tidy(number)
         return found
 
     def _more(self, number: int, batch: Batch, sums: _Sums, numbers: range) -> _Sums:
@@ -295,7 +315,7 @@ class Gathering:
         if self.rounds.tolerance is None or done >= self.rounds.max_draws:
             return range(0)
         evidence = _evidence(parts)
-        worst = max(self._error(part, evidence) for part in parts)
+        worst = max(self._error(n, part, evidence) for n, part in enumerate(parts))
         return self.rounds.after(done, worst)
 
     def _done(self, parts: Sequence[_Sums]) -> list[Part]:
@@ -330,12 +350,20 @@ class Gathering:
             yield block
             self.bar.advance(len(block))
 
-    def _error(self, part: _Sums, evidence: Evidences) -> float:
+    def _error(self, number: int, part: _Sums, evidence: Evidences) -> float:
         """The worst Monte Carlo error so far, relative to the predictive spread."""
         if self.precision is not None and part.found is not None:
             return part.found.relative_error(self.precision, evidence)
-        assert part.accumulator is not None
-        return part.accumulator.relative_error(evidence)
+        sums = part.accumulator or self._from_shelf(number, part)
+        found = sums.relative_error(evidence)
+        _tidy(number)
+        return found
+
+
+def _tidy(number: int) -> None:
+    """Now and then, as batches pass: what was freed lies between what stays."""
+    if number % _TIDY_EVERY == _TIDY_EVERY - 1:
+        give_back()
 
 
 def _evidence(parts: Sequence[_Sums]) -> Evidences:

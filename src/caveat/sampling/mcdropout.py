@@ -277,7 +277,7 @@ class MCDropout:
             call,
             rounds,
             partial(self._reading, picker, saves_draws=tolerance is not None),
-            partial(GaussianAccumulator, tau, False),
+            partial(GaussianAccumulator, tau, False, covariance=not keep_draws),
             keep_draws=keep_draws,
             precision=tau,
         )

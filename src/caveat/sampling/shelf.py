@@ -10,7 +10,7 @@ import math
 import mmap
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import final
 
@@ -78,6 +78,13 @@ class Shelf:
             if batch != self._batch or not 0 <= at < len(self._at):
                 at = self._turn_to(batch, number, tensor)
             self._at[at].copy_(tensor)
+
+    def draws_of(self, batch: int, n_draws: int) -> Iterator[Tensor]:
+        """The first draws of a batch, as they lie there: blocks (draws, *shape)."""
+        for start, piece in zip(self._starts, self._pieces, strict=True):
+            if start < n_draws:
+                place = piece.place_of(batch, self._shapes[batch], self._like)
+                yield place[: n_draws - start]
 
     def whole(self, n_draws: int) -> Tensor:
         """The first draws of all batches; the shelf is empty afterwards."""
