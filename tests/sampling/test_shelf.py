@@ -121,7 +121,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_draws_are_in_memory_once(call):
     more, kept = grown(call, 44_000)
     assert kept > 150e6
-    assert more < 1.2 * kept
+    # With a tolerance batches are begun again, and the heap is less tidy.
+    assert more < (1.4 if call == "tolerance" else 1.2) * kept
 
 
 @linux

@@ -27,7 +27,7 @@ from caveat.sampling.sources import Batches
 
 MAX_DRAWS = 10_000
 _FIRST_ROUND = 32  # draws before a tolerance is first looked at
-_TIDY_EVERY = 2  # batches
+_TIDY_EVERY = 4  # batches
 _BLOCK = 1 << 20  # numbers gathered before they are summarised
 
 Accumulator = GaussianAccumulator | CategoricalAccumulator
