@@ -67,7 +67,7 @@ def _row(found: dict[str, Any], errors: dict[str, float] | None) -> str:
     return (
         f"| {what} | {found['naive']:.1f} s | {ours:.2f} s | **{found['ratio']:.3g}x** "
         f"| {one * 1000:.3g} ms | {found['cold_start_seconds'] * 1000:.0f} ms |"
-        f"{_closer(found['name'], errors)}\n"
+        f"{_closer(found['workload'], errors)}\n"
     )
 
 
