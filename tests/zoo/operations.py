@@ -257,6 +257,7 @@ SPECIMENS = [
         sites=1,
         reaches_python=True,
         reference=lambda model: torch.enable_grad()(lambda x: model(x).detach()),
+        needs_gradients=True,
     ),
     Specimen("runs_backward", RunsBackward, VECTORS, sites=1, reaches_python=True),
     Specimen(
@@ -286,6 +287,7 @@ SPECIMENS = [
         features(4, D),
         rounding=2e-2,
         sites=2,
+        row_wise=False,
         filter_warnings=(OLD, ".*"),
     ),
 ]

@@ -50,6 +50,7 @@ class Specimen:
     n_draws: int = 300
     rounding: float = 1e-5
     reference: Callable[[nn.Module], Callable[..., Any]] | None = None
+    needs_gradients: bool = False  # of its caller
     read: Callable[[Any], Any] = lambda output: output  # what is compared of it
     filter_warnings: tuple[str, ...] = ()
 
@@ -60,6 +61,13 @@ class Specimen:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(20)
             return self.make().eval()
+
+    def evaluated(self, rows: list[int] | None = None) -> Any:
+        """What the model returns in eval mode."""
+        args, kwargs = self.rows(rows)
+        with torch.set_grad_enabled(self.needs_gradients):
+            output = self.build()(*args, **kwargs)
+        return pytree.tree_map_only(Tensor, torch.detach, output)
 
     def rows(self, index: list[int] | None = None) -> Inputs:
         """Fresh inputs: the rows in ``index``, or as many as the zoo compares."""

@@ -6,13 +6,10 @@ import torch
 from tests.sampling.comparing import over_zoo
 from tests.zoo.models import BY_NAME, ZOO
 from tests.zoo.plain_loop import plain_loop
-from tests.zoo.specimen import Specimen
 
 
-def eval_output(specimen: Specimen) -> list[torch.Tensor]:
-    args, kwargs = specimen.rows()
-    with torch.no_grad():
-        return specimen.tensors(specimen.build()(*args, **kwargs))
+def eval_output(specimen):
+    return specimen.tensors(specimen.evaluated())
 
 
 def test_names_are_unique():
@@ -39,8 +36,6 @@ def test_row_wise_models_are_row_wise(specimen):
     if specimen.fires_in_eval:
         pytest.skip("draws in eval mode")
     whole = eval_output(specimen)
-    args, kwargs = specimen.rows([2, 1])
-    with torch.no_grad():
-        part = specimen.tensors(specimen.build()(*args, **kwargs))
+    part = specimen.tensors(specimen.evaluated([2, 1]))
     for one, other in zip(part, whole, strict=True):
         assert torch.allclose(one, other[[2, 1]], atol=specimen.rounding * 10)

@@ -399,4 +399,8 @@ def _leaf_kind(tensor: Tensor, alias: int) -> Any:
 
 def _ambient() -> Any:
     """Settings of torch that change what operations do."""
-    return torch.get_default_dtype(), torch.is_autocast_enabled("cpu")
+    casts = tuple(
+        torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+        for kind in ("cpu", "cuda")
+    )
+    return torch.get_default_dtype(), casts

@@ -168,6 +168,8 @@ def varied(pair: Batch) -> Batch | None:
 
 
 def _changed(leaf: Tensor, axis: int) -> Tensor:
+    if is_sparse(leaf):
+        return _changed(leaf.to_dense(), axis).to_sparse(layout=leaf.layout)
     row = leaf.select(axis, 1)
     if leaf.is_floating_point():
         wave = torch.arange(row.numel(), dtype=torch.float64).cos().view(row.shape)

@@ -6,6 +6,7 @@ have proved itself once: the second batch of a kind is recorded as well, and bot
 give the same draw. Few kinds are kept.
 """
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,16 +91,15 @@ class TemplateStore:
 
     def __init__(self) -> None:
         self._kinds: OrderedDict[Any, BatchKind] = OrderedDict()
+        self._lock = threading.Lock()
 
     def kind(self, key: Any) -> BatchKind:
         """What is known of a kind of batch."""
-        found = self._kinds.get(key)
-        if found is None:
-            found = self._kinds[key] = BatchKind()
-            while len(self._kinds) > _MOST_KINDS:
+        with self._lock:
+            found = self._kinds.pop(key, None) or BatchKind()
+            self._kinds[key] = found
+            if len(self._kinds) > _MOST_KINDS:
                 self._kinds.popitem(last=False)
-        else:
-            self._kinds.move_to_end(key)
         return found
 
 
