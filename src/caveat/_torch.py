@@ -49,6 +49,7 @@ __all__ = [
     "OpOverload",
     "below_autograd",
     "can_decompose",
+    "can_map",
     "compiled_from",
     "compiler_is_loaded",
     "compiler_kept_out",
@@ -218,6 +219,20 @@ def can_decompose(func: OpOverload) -> bool:
     Replacement: try ``decompose`` and look for NotImplemented.
     """
     return func._can_decompose()
+
+
+def can_map(func: Any) -> bool:
+    """Whether ``torch.vmap`` maps an operation as a whole, and not in a loop.
+
+    Replacement: none; without it vmap prints a warning for such an operation.
+    """
+    if not op_name(func):
+        return False
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    return bool(
+        has(func.name(), "FuncTorchBatched")
+        or has(func.name(), "CompositeImplicitAutograd")
+    )
 
 
 def storage_address(tensor: Tensor) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from caveat._torch import op_name, op_overload
+from caveat._torch import can_map, op_name, op_overload
 from caveat.sampling.rewriting.in_place import ELEMENTWISE
 from caveat.sampling.sparse import is_sparse
 from caveat.sampling.tape import Op, Ref, Tape, map_refs, refs_in
@@ -101,9 +101,8 @@ def draws_together(tape: Tape) -> Tape | None:
         return None  # vmap would run it draw by draw, and say so on the screen
     whole = _Rewriter(tape.copy())
     for op in tape.ops:
-        if not whole.draws(op):
+        if not whole.draws(op) or not whole.add(op):
             return None
-        whole.add(op)
     whole.tape.ops = whole.ops
     return whole.tape
 
@@ -127,13 +126,17 @@ class _Rewriter:
         """Whether an operation reads anything that is drawn."""
         return not self._drawn.isdisjoint(op.reads())
 
-    def add(self, op: Op) -> None:
+    def add(self, op: Op) -> bool:
+        """Whether an operation could be added."""
         new = self._by_rule(op, _full_name(op.func))
+        if new is None and not can_map(op.func):
+            return False
         self.ops.append(self._mapped(op) if new is None else new)
         for number in op.results:
             if number is not None:
                 self._drawn.add(number)
                 self._widen(number)
+        return True
 
     def _widen(self, number: int) -> None:
         value = self.tape.values[number]
