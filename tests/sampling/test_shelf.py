@@ -129,4 +129,5 @@ def test_draws_are_in_memory_once(call):
 def test_streams_leave_nothing_behind():
     """Mean, variance, precision, error and 2 covariances, twice while being joined."""
     more, means = grown("summed", 200_000)
-    assert more < 2 * 6 * means + 10e6  # the activations would be 350 MB
+    # The activations would be 350 MB; how untidy the heap is differs between machines.
+    assert more < 2 * 6 * means + 60e6
