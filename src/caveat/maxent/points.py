@@ -217,7 +217,7 @@ def _is_tiny(variance: Array, second: Array, third: Array, fourth: Array) -> Arr
     That is far below the square of the length over which log q bends, by its third and
     fourth derivatives; and below 1, should they say nothing.
     """
-    limit = jnp.finfo(variance.dtype).eps ** 0.5
+    limit = float(np.finfo(variance.dtype).eps) ** 0.5
     bends = variance * (jnp.abs(fourth * second) + third**2) <= limit * second**2
     return (variance <= 0.0) | (bends & (second != 0.0) & (variance <= limit))
 
