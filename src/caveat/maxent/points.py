@@ -63,7 +63,7 @@ class ObservedSite:
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class SiteLikelihood:
     """log q(x | η) of a site as a function of its linear predictor, elements summed."""
 
     site: ObservedSite
@@ -100,7 +100,9 @@ class LinearPredictor(Strategy):
     """A strategy for likelihoods with one parameter that is affine in the masks."""
 
     @abstractmethod
-    def average(self, likelihood: Likelihood, markers: Mapping[str, Marker]) -> Array:
+    def average(
+        self, likelihood: SiteLikelihood, markers: Mapping[str, Marker]
+    ) -> Array:
         """E log q(x | η) over the masks, summed over the data of a site."""
 
     @final
@@ -114,7 +116,7 @@ class LinearPredictor(Strategy):
         masked = site.masked()
         if not masked:
             return site.observation.weighted(site.observation.log_prob())
-        return self.average(Likelihood(site, _the_one(site, masked)), markers)
+        return self.average(SiteLikelihood(site, _the_one(site, masked)), markers)
 
 
 @final
@@ -132,7 +134,9 @@ class ClosedForm(LinearPredictor):
     ClosedForm()
     """
 
-    def average(self, likelihood: Likelihood, markers: Mapping[str, Marker]) -> Array:
+    def average(
+        self, likelihood: SiteLikelihood, markers: Mapping[str, Marker]
+    ) -> Array:
         """log q at the mean of η, and what the spread of η adds."""
         site, eta, base = likelihood.site, likelihood.eta, likelihood.site.base
         place = likelihood.place
@@ -176,7 +180,9 @@ class Quadrature(LinearPredictor):
     def __post_init__(self) -> None:
         _validation.positive_int("nodes", self.nodes)
 
-    def average(self, likelihood: Likelihood, markers: Mapping[str, Marker]) -> Array:
+    def average(
+        self, likelihood: SiteLikelihood, markers: Mapping[str, Marker]
+    ) -> Array:
         """Over Gauss-Hermite points of a normal η (ledger E66).
 
         The points move with the standard deviation of η, which has a kink where the
