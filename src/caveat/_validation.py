@@ -384,6 +384,33 @@ def logits(value: Any) -> Tensor:
     return tensor
 
 
+def class_axis(class_dim: Any, shape: Sequence[int]) -> int:
+    """The axis of the classes in (batch, *event), counted from the front.
+
+    None will do where there is but one axis beside the batch.
+    """
+    n_axes = len(shape)
+    if class_dim is None:
+        if n_axes == 2:
+            return 1
+        raise ShapeError(
+            f"The output has the shape {tuple(shape)}, and any axis after the first "
+            f"may hold the classes. Say which: class_dim=-1 for tokens (batch, length, "
+            f"classes), class_dim=1 for images (batch, classes, height, width)."
+        )
+    if isinstance(class_dim, bool) or not isinstance(class_dim, Integral):
+        raise InputTypeError(
+            f"class_dim must be the number of an axis. Got {class_dim!r}."
+        )
+    axis = int(class_dim)
+    if not -n_axes <= axis < n_axes or axis % n_axes == 0:
+        raise ParameterError(
+            f"class_dim must be an axis of the output after the first, which has the "
+            f"rows. Got {class_dim} for the shape {tuple(shape)}."
+        )
+    return axis % n_axes
+
+
 def class_labels(y: Any, shape: Sequence[int], n_classes: int) -> Tensor:
     """Observed classes 0 … n_classes - 1, of exactly ``shape``."""
     if not isinstance(y, Tensor):

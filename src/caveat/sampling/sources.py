@@ -98,7 +98,7 @@ def source_of(
 def check_call(model: nn.Module, batch: Batch) -> None:
     """A clear word if the model cannot be called with these arguments."""
     args, kwargs = batch.arguments
-    signature = _signature(model)
+    signature = signature_of(model)
     if signature is None:
         return
     try:
@@ -137,7 +137,7 @@ def _batch_of_item(item: Any, axis: int, model: nn.Module) -> Batch:
 
 def _check_meant(model: nn.Module, count: int) -> None:
     """Labels must not be passed for what a model can do without."""
-    signature = _signature(model)
+    signature = signature_of(model)
     if signature is None or count < 2:
         return
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -159,7 +159,8 @@ def _check_meant(model: nn.Module, count: int) -> None:
     )
 
 
-def _signature(model: nn.Module) -> inspect.Signature | None:
+def signature_of(model: nn.Module) -> inspect.Signature | None:
+    """What the forward of a model takes; None if that cannot be told."""
     forward = original(model).forward
     own = getattr(forward, "__func__", None)
     if own is not None and own in _signatures:
@@ -221,7 +222,7 @@ def _is_argument(model: nn.Module, items: Sequence[Any], axis: int) -> bool:
         return False
     if not can_run(model, partial(_batch_of_item, items[0], axis, model)):
         return True
-    signature = _signature(model)
+    signature = signature_of(model)
     argument = next(iter(signature.parameters), "x") if signature else "x"
     kind, name = type(items).__name__, type(model).__name__
     found = {"kind": kind, "n": len(items), "name": name, "argument": argument}
@@ -234,7 +235,7 @@ def _annotated(model: nn.Module) -> bool | None:
         hints = typing.get_type_hints(original(model).forward)
     except Exception:  # names that are not there at run time
         return None
-    signature = _signature(model)
+    signature = signature_of(model)
     first = next(iter(signature.parameters), None) if signature else None
     hint = hints.get(first) if first is not None else None
     if hint is Tensor:

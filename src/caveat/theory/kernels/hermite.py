@@ -9,8 +9,9 @@ Mehler's formula turns a two-dimensional expectation into one-dimensional ones:
     E sigma(z_x) sigma(z_y) = sum_n c_n(q_xx) c_n(q_yy) rho^n.
 
 What a sum of N terms leaves out is at most sqrt(r_x r_y), r = E sigma² - sum c_n²; how
-well the c_n are known themselves is told by rules with other nodes. The trapezoid rule on equal steps converges exponentially in
-1/step for analytic functions that decay, which Gauss-Hermite does not.
+well the c_n are known themselves is told by rules with other nodes. The trapezoid rule
+on equal steps converges exponentially in 1/step for analytic functions that decay,
+which Gauss-Hermite does not.
 """
 
 from collections.abc import Iterator
