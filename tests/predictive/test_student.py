@@ -82,7 +82,7 @@ def test_it_can_be_drawn():
     mpl.use("Agg")
     from caveat.evaluation import PredictiveDisplay
 
-    display = PredictiveDisplay.from_predictive([2, 0, 1], single())
+    display = PredictiveDisplay.from_predictive(single(), [2, 0, 1])
     assert_close(torch.from_numpy(display.mean), LOCATION[[1, 2, 0]])
     mpl.pyplot.close(display.figure_)
 
