@@ -264,11 +264,11 @@ class _Same:
 
 
 def _positional(model: nn.Module | None) -> tuple[str, ...]:
-    found = None if model is None else signature_of(model.forward)
+    found = None if model is None else method_signature(model.forward)
     return () if found is None else tuple(found.parameters)
 
 
-def signature_of(method: Callable[..., Any]) -> Signature | None:
+def method_signature(method: Callable[..., Any]) -> Signature | None:
     """The signature of a method, without itself; None if there is none to be had."""
     own = getattr(method, "__func__", None)
     if own is not None and own in _signatures:
@@ -312,7 +312,7 @@ def _float_of(model: nn.Module | None) -> Tensor | None:
 
 def _no_tensor(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     given = (*args, *kwargs.values())
-    kinds = ", ".join(type(v).__name__ for v in given) or "nothing"
+    kinds = ", ".join(dict.fromkeys(type(v).__name__ for v in given)) or "nothing"
     remedy = ""
     if any(hasattr(v, "to_numpy") for v in given):
         remedy = " Pass x.to_numpy()."
@@ -320,6 +320,21 @@ def _no_tensor(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         remedy = " Pass numbers as torch.tensor(...), with rows first."
     return (
         f"The input must hold at least one tensor or numpy array. Got {kinds}.{remedy}"
+    )
+
+
+def wrong_shape(batch: Batch, model: nn.Module, error: Exception) -> str | None:
+    """Which shapes a model was given, if those are what it fails of."""
+    if not isinstance(error, RuntimeError | ValueError | IndexError):
+        return None
+    if not _ABOUT_SHAPES.search(str(error)):
+        return None
+    shapes = [tuple(v.shape) for v in batch.leaves if isinstance(v, Tensor)]
+    given = ", ".join(map(str, shapes[:4])) + (", …" if len(shapes) > 4 else "")
+    return (
+        f"{type(model).__name__} cannot be called with inputs of shape {given}, rows "
+        f"on axis {batch.axis}. Pass as many columns, channels or tokens as it was "
+        f"trained with."
     )
 
 
@@ -355,6 +370,12 @@ def misfit(batch: Batch, model: nn.Module, error: Exception) -> str | None:
 # Words of torch's errors about types and devices.
 _ABOUT_KINDS = re.compile(
     r"dtype|device|scalar type|data type|same type|not implemented for|[Cc]omplex|meta"
+)
+
+
+# Words of torch's errors about sizes.
+_ABOUT_SHAPES = re.compile(
+    r"shapes? |[Ss]ize|dimension|channels|elements|Kernel size|out of range|broadcast"
 )
 
 
