@@ -184,6 +184,12 @@ class Batch:
         return 0, 0
 
     @property
+    def is_flat(self) -> bool:
+        """Whether there are several rows, but nothing in a row."""
+        sized = [v.dim() for v in self.leaves if isinstance(v, Tensor)]
+        return self.rows > 1 and max(sized) == 1
+
+    @property
     def rows_with_nan(self) -> list[int]:
         """The rows with a NaN in some input."""
         found = torch.zeros(self.rows, dtype=torch.bool)

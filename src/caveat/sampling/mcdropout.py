@@ -147,9 +147,14 @@ class MCDropout:
         analytic: bool | None = None,
     ) -> None:
         self._sampler = Sampler(
-            check_model(model), as_seed(seed), bool(shared), bool(stratified)
+            check_model(model),
+            as_seed(seed),
+            check.boolean("shared", shared),
+            check.boolean("stratified", stratified),
         )
-        self._axis = check.draw_number(batch_dim)
+        self._axis = check.axis("batch_dim", batch_dim)
+        if analytic is not None:
+            analytic = check.boolean("analytic", analytic)
         self._analytic = analytic
 
     @property
@@ -442,8 +447,12 @@ class MCDropout:
             if (reason := wrong_shape(batch, self.model, error)) is not None:
                 raise ShapeError(f"{reason} It says: {error}") from error
             raise
+        found = session.output_layouts
+        if call.method != "draws" and batch.is_flat and session.rows_mix:
+            outputs = [v for v in session.first_leaves if isinstance(v, Tensor)]
+            if all(batch.rows not in v.shape[:1] for v in outputs):
+                raise ShapeError(_one_case(name, call.method, batch.rows))
         if call.batch_size is not None:
-            found = session.output_layouts
             if session.rows_mix or (found and not any(found)):
                 raise ParameterError(_mixed(name, call.batch_size, batch.axis))
             if any(layout and not layout.rows_first for layout in found):
@@ -462,7 +471,7 @@ class MCDropout:
     ) -> tuple[list[Part], Tensor | None]:
         """What is left of each batch, and all draws if they are kept."""
         source, shelf = self._source(call), None
-        if keep_draws:
+        if check.boolean("keep_draws", keep_draws):
             known = rounds.n_draws if rounds.tolerance is None else None
             shelf = Shelf(n_draws=known, several=source.several)
         with self._bar(call, source, rounds.n_draws) as bar:
@@ -526,6 +535,14 @@ def _gaussian(tau: Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
     if tau.dim():
         tau = check.precision_for(tau, draws[0])[rows]
     return GaussianPredictive.from_draws(draws[:, rows], precision=tau)
+
+
+def _one_case(name: str, method: str, rows: int) -> str:
+    return (
+        f"{method} needs inputs with rows. Got a single axis of {rows} numbers, and "
+        f"the output of {name} has no axis of {rows}: it takes them for one case. Pass "
+        f"x[None] for that."
+    )
 
 
 def _mixed(name: str, batch_size: int, axis: int) -> str:
