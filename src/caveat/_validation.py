@@ -367,7 +367,10 @@ def target(y: Any, like: Tensor) -> Tensor:
 
 def precision_for(value: Any, like: Tensor) -> Tensor:
     """Observation precision, broadcast to ``like`` (batch, *event)."""
-    tau = precision(precision(value).to(like))  # again: it may underflow to 0
+    given = precision(value)
+    tau = given.to(like)
+    if tau is not given:
+        tau = precision(tau)  # again: it may underflow to 0
     shape = tuple(like.shape)
     try:
         return tau.expand(shape)

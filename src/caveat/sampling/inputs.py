@@ -2,10 +2,10 @@
 
 import re
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from inspect import signature
+from inspect import Signature, signature
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.sampling.sparse import is_sparse, same_rows, take_rows
-from caveat.sampling.trees import Structure, flatten, unflatten
+from caveat.sampling.trees import Structure, flatten_call, unflatten
 
 _MOST_READINGS = 16
 
@@ -65,7 +65,7 @@ class Batch:
         type. Tensors stay as they are. The first tensor with more than one row says
         how many there are.
         """
-        leaves, structure = flatten((args, dict(kwargs)))
+        leaves, structure = flatten_call(args, kwargs)
         leaves = [
             _as_tensor(v, model) if isinstance(v, np.ndarray) else v for v in leaves
         ]
@@ -270,10 +270,25 @@ class _Same:
 
 
 def _positional(model: nn.Module | None) -> tuple[str, ...]:
+    found = None if model is None else method_signature(model.forward)
+    return () if found is None else tuple(found.parameters)
+
+
+def method_signature(method: Callable[..., Any]) -> Signature | None:
+    """The signature of a method, without itself; None if there is none to be had."""
+    own = getattr(method, "__func__", None)
+    if own is not None and own in _signatures:
+        return _signatures[own]
     try:
-        return () if model is None else tuple(signature(model.forward).parameters)
-    except (TypeError, ValueError):  # no signature to be had
-        return ()
+        found = signature(method)
+    except (TypeError, ValueError):
+        return None
+    if own is not None:
+        _signatures[own] = found
+    return found
+
+
+_signatures: "weakref.WeakKeyDictionary[Any, Signature]" = weakref.WeakKeyDictionary()
 
 
 def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor:

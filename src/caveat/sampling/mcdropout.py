@@ -348,13 +348,9 @@ class MCDropout:
         )
         if logits is None:
             return together([part.result for part in parts])
-        found = by_rows(
-            logits,
-            lambda rows: CategoricalPredictive.from_logits(
-                logits[:, rows], seed=self.seed
-            ),
-        )
-        return found.stratified(parts[0].design)
+        logits = check.logits(logits)
+        found = by_rows(logits, lambda r: CategoricalPredictive.averaged(logits[:, r]))
+        return found.counted(self.seed).stratified(parts[0].design)
 
     def moments(
         self,

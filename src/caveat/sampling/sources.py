@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 from caveat.errors import InputTypeError, ShapeError
 from caveat.sampling.arguments import argument_batch, call_batch, can_run
 from caveat.sampling.copying import original
-from caveat.sampling.inputs import Batch
+from caveat.sampling.inputs import Batch, method_signature
 
 _ROWS_AT_ONCE = 256  # of a data set, if nothing is said
 
@@ -79,7 +79,9 @@ def source_of(
     item. Rows of a data set are put together to batches.
     """
     items = args[0] if len(args) == 1 and not kwargs else None
-    if _is_data_set(items):
+    if isinstance(items, Tensor):
+        items = None  # the usual case, of every call
+    if items is not None and _is_data_set(items):
         loader = partial(_loader, items, batch_size or _ROWS_AT_ONCE)
         return Batches(partial(_streamed, loader, axis, None, model), passes_once=True)
     if isinstance(items, list | tuple) and not hasattr(items, "_fields"):
@@ -97,17 +99,24 @@ def source_of(
 
 def check_call(model: nn.Module, batch: Batch) -> None:
     """A clear word if the model cannot be called with these arguments."""
-    args, kwargs = batch.arguments
-    signature = signature_of(model)
+    forward, form = original(model).forward, batch.structure.key
+    known = _forms.setdefault(getattr(forward, "__func__", model), set())
+    signature = None if form in known else signature_of(model)
     if signature is None:
         return
+    args, kwargs = batch.arguments
     try:
         signature.bind(*args, **kwargs)
+        known.add(form)
     except TypeError as error:
         given = ", ".join([type(a).__name__ for a in args] + [f"{k}=" for k in kwargs])
         name, first = type(model).__name__, next(iter(signature.parameters), "x")
         message = _CANNOT.format(name=name, given=given, error=error, first=first)
         raise InputTypeError(message) from None
+
+
+# How functions were called before, which they can be.
+_forms: "WeakKeyDictionary[Any, set[Any]]" = WeakKeyDictionary()
 
 
 def _streamed(
@@ -161,20 +170,7 @@ def _check_meant(model: nn.Module, count: int) -> None:
 
 def signature_of(model: nn.Module) -> inspect.Signature | None:
     """What the forward of a model takes; None if that cannot be told."""
-    forward = original(model).forward
-    own = getattr(forward, "__func__", None)
-    if own is not None and own in _signatures:
-        return _signatures[own]
-    try:
-        found = inspect.signature(forward)
-    except (ValueError, TypeError):
-        return None
-    if own is not None:
-        _signatures[own] = found
-    return found
-
-
-_signatures: "WeakKeyDictionary[Any, inspect.Signature]" = WeakKeyDictionary()
+    return method_signature(original(model).forward)
 
 
 # ------------------------------------------------------------ kinds of iterables
