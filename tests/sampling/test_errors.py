@@ -287,6 +287,10 @@ def test_error_of_the_model_is_not_hidden():
         with pytest.raises(ShapeError, match=said) as caught:
             getattr(MCDropout(net()), ask)(torch.ones(4, 5))
         assert isinstance(caught.value.__cause__, RuntimeError)
+    with pytest.raises(ShapeError, match=said):
+        MCDropout(net()).function(0)(torch.ones(4, 5))
+    with pytest.raises(ShapeError, match=said):
+        caveat.audit(net(), torch.ones(4, 5))
 
 
 @pytest.mark.filterwarnings("ignore:.*cannot be run on two or three rows")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
-from caveat.errors import CaveatError, InputTypeError, ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -34,7 +34,7 @@ from caveat.sampling.gathering import (
     Rounds,
     Sampled,
 )
-from caveat.sampling.inputs import Batch, check_model, misfit, wrong_shape
+from caveat.sampling.inputs import Batch, check_model, telling
 from caveat.sampling.names import check_names
 from caveat.sampling.outputs import Output, Picker, check_nan
 from caveat.sampling.rewriting import without_writes
@@ -90,7 +90,8 @@ class FunctionDraw:
         check_names("a draw", model, kwinputs)
         batch = call_batch(model, inputs, kwinputs, axis=self._axis)
         above = torch.is_grad_enabled()
-        return self._sampler.one_pass(batch, self.number, above_autograd=above)
+        with telling(batch, model):
+            return self._sampler.one_pass(batch, self.number, above_autograd=above)
 
     def __repr__(self) -> str:
         name = type(self._sampler.model).__name__
@@ -433,16 +434,8 @@ class MCDropout:
     def _session(self, call: _Call, batch: Batch) -> Session:
         """Ready to draw for a batch."""
         name = type(self.model).__name__
-        try:
+        with telling(batch, self.model):
             session = self._sampler.session(batch)
-        except CaveatError:
-            raise
-        except Exception as error:
-            if (reason := misfit(batch, self.model, error)) is not None:
-                raise InputTypeError(f"{reason} ({error})") from error
-            if (reason := wrong_shape(batch, self.model, error)) is not None:
-                raise ShapeError(f"{reason} It says: {error}") from error
-            raise
         found = session.output_layouts
         if call.method != "draws" and batch.is_flat and session.rows_mix:
             outputs = [v for v in session.first_leaves if isinstance(v, Tensor)]
