@@ -5,6 +5,7 @@
 """
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
@@ -14,12 +15,13 @@ from torch import Tensor
 
 from caveat import _validation
 from caveat._random import Seed, as_seed
-from caveat.errors import DrawsNotKeptError
+from caveat.errors import CaveatWarning, DrawsNotKeptError
 from caveat.predictive.base import DRAWS_FIRST, count_of
 from caveat.predictive.class_errors import ClassErrors
 from caveat.predictive.classification import ClassificationPredictive
 from caveat.predictive.late import Late
 from caveat.predictive.moments import Moments, working_dtype
+from caveat.predictive.softmax import look_like_probs
 from caveat.predictive.strata import Stratification, pooled, some_rows
 from caveat.predictive.tally import Averages, Tally
 
@@ -96,7 +98,9 @@ class CategoricalPredictive(ClassificationPredictive):
         CategoricalPredictive
             Which keeps the logits as its ``draws``.
         """
-        found = cls.averaged(_validation.logits(logits).detach())
+        logits = _validation.logits(logits).detach()
+        _warn_of_probs(logits)
+        found = cls.averaged(logits)
         return found.counted(as_seed(seed)).stratified(design)
 
     @classmethod
@@ -376,6 +380,16 @@ class CategoricalPredictive(ClassificationPredictive):
             return f"{rows}, point"
         kept = "kept" if self._draws is not None else "not kept"
         return f"{rows}, {count_of(self.n_draws, 'draw')} ({kept})"
+
+
+_PROBS = """The logits are at least 0 and sum to 1 in every row: they look like
+probabilities, of which the softmax is taken once more. Pass their logarithms."""
+
+
+def _warn_of_probs(logits: Tensor) -> None:
+    """Not of zeros and ones, which may be hard logits."""
+    if look_like_probs(logits) and bool(((logits > 0.0) & (logits < 1.0)).any()):
+        warnings.warn(_PROBS, CaveatWarning, stacklevel=3)
 
 
 def _errors(logits: Tensor, design: Stratification | None) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
-from caveat.errors import CaveatError, InputTypeError, ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -35,7 +35,7 @@ from caveat.sampling.gathering import (
     Rounds,
     Sampled,
 )
-from caveat.sampling.inputs import Batch, check_model, misfit, wrong_shape
+from caveat.sampling.inputs import Batch, check_model, telling
 from caveat.sampling.names import check_names
 from caveat.sampling.outputs import Output, Picker, check_nan
 from caveat.sampling.rewriting import without_writes
@@ -91,7 +91,8 @@ class FunctionDraw:
         check_names("a draw", model, kwinputs)
         batch = call_batch(model, inputs, kwinputs, axis=self._axis)
         above = torch.is_grad_enabled()
-        return self._sampler.one_pass(batch, self.number, above_autograd=above)
+        with telling(batch, model):
+            return self._sampler.one_pass(batch, self.number, above_autograd=above)
 
     def __repr__(self) -> str:
         name = type(self._sampler.model).__name__
@@ -149,9 +150,14 @@ class MCDropout:
         analytic: bool | None = None,
     ) -> None:
         self._sampler = Sampler(
-            check_model(model), as_seed(seed), bool(shared), bool(stratified)
+            check_model(model),
+            as_seed(seed),
+            check.boolean("shared", shared),
+            check.boolean("stratified", stratified),
         )
-        self._axis = check.draw_number(batch_dim)
+        self._axis = check.axis("batch_dim", batch_dim)
+        if analytic is not None:
+            analytic = check.boolean("analytic", analytic)
         self._analytic = analytic
 
     @property
@@ -435,18 +441,14 @@ class MCDropout:
     def _session(self, call: _Call, batch: Batch) -> Session:
         """Ready to draw for a batch."""
         name = type(self.model).__name__
-        try:
+        with telling(batch, self.model):
             session = self._sampler.session(batch)
-        except CaveatError:
-            raise
-        except Exception as error:
-            if (reason := misfit(batch, self.model, error)) is not None:
-                raise InputTypeError(f"{reason} ({error})") from error
-            if (reason := wrong_shape(batch, self.model, error)) is not None:
-                raise ShapeError(f"{reason} It says: {error}") from error
-            raise
+        found = session.output_layouts
+        if call.method != "draws" and batch.is_flat and session.rows_mix:
+            outputs = [v for v in session.first_leaves if isinstance(v, Tensor)]
+            if all(batch.rows not in v.shape[:1] for v in outputs):
+                raise ShapeError(_one_case(name, call.method, batch.rows))
         if call.batch_size is not None:
-            found = session.output_layouts
             if session.rows_mix or (found and not any(found)):
                 raise ParameterError(_mixed(name, call.batch_size, batch.axis))
             if any(layout and not layout.rows_first for layout in found):
@@ -465,7 +467,7 @@ class MCDropout:
     ) -> tuple[list[Part], Tensor | None]:
         """What is left of each batch, and all draws if they are kept."""
         source, shelf = self._source(call), None
-        if keep_draws:
+        if check.boolean("keep_draws", keep_draws):
             known = rounds.n_draws if rounds.tolerance is None else None
             shelf = Shelf(n_draws=known, several=source.several)
         with self._bar(call, source, rounds.n_draws) as bar:
@@ -555,6 +557,14 @@ def _gaussian(tau: Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
     if tau.dim():
         tau = check.precision_for(tau, draws[0])[rows]
     return GaussianPredictive.from_draws(draws[:, rows], precision=tau)
+
+
+def _one_case(name: str, method: str, rows: int) -> str:
+    return (
+        f"{method} needs inputs with rows. Got a single axis of {rows} numbers, and "
+        f"the output of {name} has no axis of {rows}: it takes them for one case. Pass "
+        f"x[None] for that."
+    )
 
 
 def _mixed(name: str, batch_size: int, axis: int) -> str:
