@@ -8,7 +8,6 @@ runs the model, with the same noise and so the same numbers, only slower.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -29,14 +28,15 @@ from caveat.sampling.noise import Layout
 from caveat.sampling.passes import DrawOmega, Pass
 from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program, cut
-from caveat.sampling.replay import Replay, programs, same_leaves
+from caveat.sampling.replay import Replay, same_leaves
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.sparse import is_sparse
 from caveat.sampling.store import MOST_WAYS, Known
-from caveat.sampling.tape import Ref, Tape
-from caveat.sampling.templates import Constants, Template, template_of
+from caveat.sampling.tape import Tape
+from caveat.sampling.templates import template_of
 from caveat.sampling.trees import flatten
+from caveat.sampling.ways import Way
 
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
 identical. caveat.audit(model, x) lists where it is drawn; look for a result that is
@@ -185,7 +185,7 @@ class Session:
         return None if way is None else way.tape()
 
     @property
-    def way(self) -> "Way | None":
+    def way(self) -> Way | None:
         """The way that all draws go, if there is one that can be replayed."""
         if len(self._ways) != 1 or not self._ways[0].template.certain:
             return None
@@ -212,7 +212,7 @@ class Session:
             self._plan.verdicts[key] = find()
         return self._plan.verdicts[key]
 
-    def watching(self, tape: Tape) -> "Replay | None":
+    def watching(self, tape: Tape) -> Replay | None:
         """Draws of the tape of this pass with outputs of its own after the model's."""
         replay = Replay(Program(optimised(tape), frozenset()), {}, tape.outputs)
         return replay if self.agrees(replay) else None
@@ -284,7 +284,7 @@ class Session:
             self._kind.forget(known)
         return False
 
-    def _bound(self, known: Known) -> "Way | None":
+    def _bound(self, known: Known) -> Way | None:
         try:
             constants = known.template.constants_for(self._batch)
         except (Departed, RuntimeError, TypeError, ValueError, IndexError):
@@ -324,50 +324,13 @@ class Session:
         self._ways.insert(0, way)
         self._kind.note(template, self._batch, self._tensors)
 
-    def agrees(self, replay: "Replay") -> bool:
+    def agrees(self, replay: Replay) -> bool:
         """Whether a replay gives what the model gave; asked once for its source."""
         verdicts = self._plan.verdicts
         if replay.source not in verdicts:
             draw, leaves = self._modelled or (0, self.first_leaves)
             verdicts[replay.source] = replay.agrees(self.seed, draw, leaves)
         return verdicts[replay.source]
-
-
-class Way:
-    """A template with the constants of a batch."""
-
-    def __init__(self, template: Template, constants: Constants) -> None:
-        self.template = template
-        self.constants = constants
-
-    @cached_property
-    def replay(self) -> Replay:
-        """A source of draws; :meth:`settle` has found it."""
-        leaves = self.template.leaves(self.constants)
-        return Replay(self.template.memo["program"], self.constants, leaves)
-
-    def tape(self) -> Tape:
-        """The noisy part, as a tape of its own."""
-        return self.template.tape(self.constants)
-
-    def replay_of(self, program: Program, more: Ref) -> Replay:
-        """Draws by another program, which gives one value after the leaves."""
-        leaves = [*self.template.leaves(self.constants), more]
-        return Replay(program, self.constants, leaves)
-
-    def again(self, seed: int, draw: int) -> list[Any] | None:
-        """The leaves of a draw, if it goes this way."""
-        return next(self.replay.leaves(seed, range(draw, draw + 1)))
-
-    def settle(self, agrees: Callable[[Replay], bool]) -> bool:
-        """Find the fastest program that gives what the model gave."""
-        leaves = self.template.leaves(self.constants)
-        for program in programs(self.tape(), self.template.handed):
-            replay = Replay(program, self.constants, leaves)
-            if agrees(replay):
-                self.template.memo["program"] = program
-                return True
-        return False
 
 
 def _require_dense(leaves: list[Any]) -> None:

@@ -30,7 +30,7 @@ from caveat.predictive.moments import wide_dtype, working_dtype
 from caveat.predictive.strata import Evidences, Stratification
 from caveat.predictive.tally import entropies_of
 from caveat.sampling.endings import Ending, Product
-from caveat.sampling.engine import Session, Way
+from caveat.sampling.engine import Session
 from caveat.sampling.gathering import Reading
 from caveat.sampling.noise import NoiseSpec
 from caveat.sampling.outputs import Picker
@@ -39,6 +39,7 @@ from caveat.sampling.replay import Replay, programs
 from caveat.sampling.rewriting.slicing import sliced_before
 from caveat.sampling.rewriting.uses import linear_arguments
 from caveat.sampling.tape import Ref, Tape, map_refs
+from caveat.sampling.ways import Way
 from caveat.sampling.work import PER_NUMBER, work_of
 
 LAST_MASKS = "last masks"
