@@ -92,6 +92,30 @@ class FactorSource(Protocol):
 Rates = Sequence[tuple[float, ...]]
 
 
+def drop_levels(drop_rates: Rates) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
+    """From which of 2^16 random numbers on a unit is kept, and what it is scaled by.
+
+    Parameters
+    ----------
+    drop_rates : sequence of tuple of float
+        Of each member, one per weight layer.
+
+    Returns
+    -------
+    thresholds : array of int16, shape (members, layers)
+    scales : array of float32, of the same shape
+    """
+    levels = np.rint(np.array(drop_rates) * _LEVELS).astype(np.int64)
+    keep = 1.0 - levels / _LEVELS
+    return (levels - _LEVELS // 2).astype(np.int16), (1.0 / keep).astype(np.float32)
+
+
+def gaussian_stds(drop_rates: Rates) -> NDArray[np.float32]:
+    """Standard deviations of Gaussian factors, shape (members, layers)."""
+    rates = np.array(drop_rates)
+    return np.sqrt(rates / (1.0 - rates)).astype(np.float32)
+
+
 @final
 class DropFactors:
     """Factors 0 or 1/keep_prob, from 16 random bits each.
@@ -105,13 +129,11 @@ class DropFactors:
     """
 
     def __init__(self, drop_rates: Rates, fan_ins: Sequence[int]) -> None:
-        rates = np.array(drop_rates)
-        levels = np.rint(rates * _LEVELS).astype(np.int64)
-        keep = 1.0 - levels / _LEVELS
+        thresholds, scales = drop_levels(drop_rates)
         self._fan_ins = fan_ins
-        self._used = [bool(column.any()) for column in levels.T]
-        self._thresholds = _columns((levels - _LEVELS // 2).astype(np.int16))
-        self._scales = _columns((1.0 / keep).astype(np.float32))
+        self._used = [bool((column > -_LEVELS // 2).any()) for column in thresholds.T]
+        self._thresholds = _columns(thresholds)
+        self._scales = _columns(scales)
         self._memory: dict[tuple[int, ...], Tensor] = {}
 
     def raw(
@@ -158,7 +180,7 @@ class GaussianFactors:
         rates = np.array(drop_rates)
         self._fan_ins = fan_ins
         self._used = [bool(column.any()) for column in rates.T]
-        self._sds = _columns(np.sqrt(rates / (1.0 - rates)).astype(np.float32))
+        self._sds = _columns(gaussian_stds(drop_rates))
 
     def raw(
         self, rng: np.random.Generator, n_steps: int, rows: int
