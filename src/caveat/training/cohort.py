@@ -107,7 +107,7 @@ class Cohort:
         """Places in the table (steps, members, batch) and the rows' shares."""
         rows = np.stack([o.take(size) for o in self._orders[:active]], 1)
         places, share = shared_out(rows)
-        places += self._starts[:active, None]
+        places = places + self._starts[:active, None]
         return torch.from_numpy(places), torch.from_numpy(share).unsqueeze(-1)
 
     def _rates(self, active: int, size: int) -> Tensor:
@@ -120,6 +120,10 @@ class Cohort:
     def parameters(self) -> Tensor:
         """In the order in which the members were given."""
         return self._state[self._back]
+
+    def gradient_sizes(self) -> Tensor:
+        """Roots of Adam's second moments, in that order, too."""
+        return self._adam.square[self._back].sqrt()
 
     def result(self, watch: Watch | None) -> StackedNetworks:
         parameters = self.parameters()
@@ -145,8 +149,11 @@ def shared_out(
     Places that a batch leaves empty, -1, become row 0 with no share.
     """
     there = rows >= 0
-    share = there / there.sum(-1, keepdims=True)
-    return np.where(there, rows, 0), share.astype(np.float32)
+    if there.all():
+        share = np.full(rows.shape, 1 / rows.shape[-1], dtype=np.float32)
+        return np.ascontiguousarray(rows), share
+    share = (there / there.sum(-1, keepdims=True)).astype(np.float32)
+    return np.where(there, rows, 0), share
 
 
 def rates_at(steps: Any, totals: Any, peaks: Any, name: str) -> NDArray[np.float32]:

@@ -81,16 +81,14 @@ def train(
     torch.Size([100, 2, 40, 1])
     """
     _check(members, data, watch)
-    refused = "it was not asked for"
-    if compiled is not False:
-        refused = refusal(members, data, watch)
+    refused = None if compiled is False else refusal(members, data, watch)
     if compiled and refused is not None:
         raise UnsupportedModelError(_NOT_COMPILED.format(reason=refused))
     if isinstance(members[0].spec.noise, Noise):
         return train_one_by_one(members, data, progress=progress)
     threads = n_threads or torch.get_num_threads()
     with _bar(members, data, progress) as bar:
-        if refused is None:
+        if compiled is not False and refused is None:
             trained = train_compiled(members, data, watch, threads, bar)
         else:
             trained = _train_by_torch(members, data, watch, threads, bar)
@@ -176,7 +174,7 @@ _NO_ROWS = """schedule.early_stopping needs rows to stop by. fit_ensembles holds
 out; train needs watch=Watch(rows, ...)."""
 _NOT_ALIKE = """members of one fleet must have the same hidden units, activation, noise,
 objective, batch size, decay, keep_last and early stopping. Train others apart."""
-_NOT_COMPILED = """compiled=True asks for the compiled kernel, which cannot be used here:
+_NOT_COMPILED = """compiled=True asks for the compiled kernel, which cannot be used:
 {reason}. Leave compiled out to train by torch."""
 _DIVERGED = """the weights of {names} are not finite: training diverged.
 The other members are not affected. Lower the learning rate of these."""

@@ -29,6 +29,7 @@
 #define TALL 6
 #endif
 #define WIDE 2 /* vectors of such a block */
+#define LARGE 4096 /* numbers of a matrix that fills half of the first cache */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -76,14 +77,14 @@ typedef struct {
 
 typedef struct {
     big n, batch, packed, fan_in, size;
-    big sums, back, gradient, turned, bits; /* offsets in the work space */
+    big sums, back, gradient, room, bits; /* offsets in the work space */
     Layer layer[MOST_LAYERS];
 } Plan;
 
 static big padded(big n) { return (n + LANES - 1) / LANES * LANES; }
 
 static void plan_of(const Network *net, Plan *plan) {
-    big offset = 0, work = 0, widest = 0, turned = 0;
+    big offset = 0, work = 0, widest = 0;
     memset(plan, 0, sizeof *plan);
     plan->n = net->n_layers;
     plan->batch = net->batch;
@@ -105,8 +106,6 @@ static void plan_of(const Network *net, Plan *plan) {
         plan->fan_in += own->in;
         if (own->in_pad > widest) widest = own->in_pad;
         if (own->out_pad > widest) widest = own->out_pad;
-        if (l && !own->narrow && own->out * own->in_pad > turned)
-            turned = own->out * own->in_pad;
     }
     plan->packed = offset;
     plan->sums = work;
@@ -115,8 +114,8 @@ static void plan_of(const Network *net, Plan *plan) {
     work += 2 * plan->batch * widest;
     plan->gradient = work;
     work += offset;
-    plan->turned = work;
-    work += turned;
+    plan->room = work;
+    work += WIDE * LANES * (widest > plan->batch ? widest : plan->batch);
     plan->bits = padded(work); /* rows are read LANES at a time, past their end */
     plan->size = plan->bits + padded(plan->batch * plan->fan_in / 2 + 2 * LANES + 8);
 }
@@ -184,16 +183,60 @@ INLINE void panel(const int vecs, big m, big depth, const float *a, big a_row,
 #undef LAST
 }
 
-/* c (m, n) = start (n) + a (m, depth) b (depth, n); n is a multiple of LANES. */
+/* c (m, n) = start (n) + a (m, depth) b (depth, n); n is a multiple of LANES. Columns of
+   a large b are copied to room, as they lie too far apart for the cache. */
 static void product(big m, big n, big depth, const float *a, big a_row, big a_step,
                     const float *b, big b_step, const float *start, float *c,
-                    big c_row) {
+                    big c_row, float *room) {
+    const int is_large = depth * b_step > LARGE && m > 2 * TALL;
     for (big j = 0; j < n; j += WIDE * LANES) {
-        const float *from = start ? start + j : 0;
-        if (n - j >= WIDE * LANES)
-            panel(WIDE, m, depth, a, a_row, a_step, b + j, b_step, from, c + j, c_row);
+        const float *from = start ? start + j : 0, *own = b + j;
+        const big width = n - j >= WIDE * LANES ? WIDE * LANES : LANES;
+        big step = b_step;
+        if (is_large) {
+            for (big k = 0; k < depth; k++)
+                memcpy(room + k * width, own + k * step, sizeof(float) * width);
+            own = room;
+            step = width;
+        }
+        if (width > LANES)
+            panel(WIDE, m, depth, a, a_row, a_step, own, step, from, c + j, c_row);
         else
-            panel(1, m, depth, a, a_row, a_step, b + j, b_step, from, c + j, c_row);
+            panel(1, m, depth, a, a_row, a_step, own, step, from, c + j, c_row);
+    }
+}
+
+/* Columns ``first`` to ``first + width`` of the transpose of w (rows, columns) as
+   (columns, width), zeros beyond its rows. Eight rows at a time: rows that lie a power of
+   two apart share few lines of the cache. */
+static void turn(big rows, big columns, const float *w, big w_row, big first, big width,
+                 float *room) {
+    for (big i = 0; i < width; i += 8) {
+        const float *from = w + (first + i) * w_row;
+        const big there = rows - first - i;
+        if (there >= 8) {
+            for (big k = 0; k < columns; k++)
+#pragma GCC unroll 8
+                for (int r = 0; r < 8; r++) room[k * width + i + r] = from[r * w_row + k];
+        } else {
+            for (big k = 0; k < columns; k++)
+                for (big r = 0; r < 8; r++)
+                    room[k * width + i + r] = r < there ? from[r * w_row + k] : 0.0f;
+        }
+    }
+}
+
+/* c (m, n) = a (m, depth) w', of w (rows, depth) with n >= rows, a multiple of LANES. */
+static void product_turned(big m, big n, big depth, const float *a, big a_row,
+                           const float *w, big rows, big w_row, float *c, big c_row,
+                           float *room) {
+    for (big j = 0; j < n; j += WIDE * LANES) {
+        const big width = n - j >= WIDE * LANES ? WIDE * LANES : LANES;
+        turn(rows, depth, w, w_row, j, width, room);
+        if (width > LANES)
+            panel(WIDE, m, depth, a, a_row, 1, room, width, 0, c + j, c_row);
+        else
+            panel(1, m, depth, a, a_row, 1, room, width, 0, c + j, c_row);
     }
 }
 
@@ -484,11 +527,11 @@ static void disturb(const Plan *plan, const Run *run, big l, big step, big first
 
 /* Sums of a layer for some rows of units: z = bias + h W. */
 static void sums(const Layer *own, const float *weights, big rows, const float *h,
-                 float *z) {
+                 float *z, float *room) {
     const float *weight = weights + own->weight, *bias = weights + own->bias;
     if (!own->narrow) {
         product(rows, own->out_pad, own->in, h, own->in_pad, 1, weight, own->out_pad,
-                bias, z, own->out_pad);
+                bias, z, own->out_pad, room);
         return;
     }
     for (big row = 0; row < rows; row++) {
@@ -575,7 +618,8 @@ static void gradient_of(const Network *net, const Plan *plan, const Run *run, bi
         if (l) units_of(net, own, batch, slopes, h);
         disturb(plan, run, l, step, first, h, l ? slopes : 0);
         first += batch * own->in;
-        sums(own, weights, batch, h, work + (l + 1 < n ? own[1].slopes : plan->sums));
+        sums(own, weights, batch, h, work + (l + 1 < n ? own[1].slopes : plan->sums),
+             work + plan->room);
     }
     const Layer *last = &plan->layer[n - 1];
     float *back = work + plan->back, *other = back + (plan->gradient - plan->back) / 2;
@@ -589,29 +633,24 @@ static void gradient_of(const Network *net, const Plan *plan, const Run *run, bi
         const float *h = work + own->units, *weight = weights + own->weight;
         float *into = work + plan->gradient + own->weight;
         float *biases = work + plan->gradient + own->bias;
-        const float *turned = weight;
         if (own->narrow)
             product(own->out, own->in_pad, batch, back, 1, own->out_pad, h, own->in_pad,
-                    0, into, own->in_pad);
+                    0, into, own->in_pad, work + plan->room);
         else
             product(own->in, own->out_pad, batch, h, 1, own->in_pad, back, own->out_pad,
-                    0, into, own->out_pad);
+                    0, into, own->out_pad, work + plan->room);
         memcpy(biases, back, sizeof(float) * own->out_pad);
         for (big row = 1; row < batch; row++)
             for (big o = 0; o < own->out_pad; o++)
                 biases[o] += back[row * own->out_pad + o];
         if (!l) break;
-        if (!own->narrow) {
-            float *t = work + plan->turned;
-            for (big i = 0; i < own->in; i++)
-                for (big o = 0; o < own->out; o++)
-                    t[o * own->in_pad + i] = weight[i * own->out_pad + o];
-            for (big o = 0; o < own->out; o++)
-                for (big i = own->in; i < own->in_pad; i++) t[o * own->in_pad + i] = 0;
-            turned = t;
-        }
-        product(batch, own->in_pad, own->out, back, own->out_pad, 1, turned, own->in_pad,
-                0, other, own->in_pad);
+        if (own->narrow)
+            product(batch, own->in_pad, own->out, back, own->out_pad, 1, weight,
+                    own->in_pad, 0, other, own->in_pad, work + plan->room);
+        else
+            product_turned(batch, own->in_pad, own->out, back, own->out_pad, weight,
+                           own->in, own->out_pad, other, own->in_pad,
+                           work + plan->room);
         const float *restrict slopes = work + own->slopes;
         for (big i = 0; i < batch * own->in_pad; i++) other[i] *= slopes[i];
         float *swap = back;
@@ -648,7 +687,8 @@ static double held_loss(const Network *net, const Plan *plan, const float *weigh
                 h = work + own->units;
             }
             sums(own, weights, count, h,
-                 work + (l + 1 < plan->n ? own[1].slopes : plan->sums));
+                 work + (l + 1 < plan->n ? own[1].slopes : plan->sums),
+                 work + plan->room);
         }
         for (big row = 0; row < count; row++)
             loss += loss_of(net, last->out, work + plan->sums + row * last->out_pad,

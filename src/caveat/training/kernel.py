@@ -8,7 +8,6 @@ rounding.
 import ctypes
 import os
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,7 +74,7 @@ class _Network(ctypes.Structure):
     )
 
 
-class Run(ctypes.Structure):
+class KernelRun(ctypes.Structure):
     """What ``caveat_train`` is told, field by field as in ``kernel.c``."""
 
     _fields_ = (
@@ -125,8 +124,8 @@ class Kernel:
             ctypes.c_int64(ACTIVATION_NAMES.index(name)),
             ctypes.c_float(LEAK),
             ctypes.c_int64(z.size),
-            _at(slopes),
-            _at(values),
+            address(slopes),
+            address(values),
         )
         return values, slopes
 
@@ -163,7 +162,7 @@ class KernelNetwork:
         self._n_parameters = architecture.n_parameters
         self._struct = _Network(
             len(widths) - 1,
-            _at(self._widths),
+            address(self._widths),
             batch_size,
             n_targets,
             ACTIVATION_NAMES.index(architecture.activation),
@@ -182,21 +181,25 @@ class KernelNetwork:
     def packed(self, flat: FloatArray) -> FloatArray:
         """Parameters in the layout of the kernel."""
         into = aligned(self.n_packed)
+        self.pack(flat, into)
+        return into
+
+    def pack(self, flat: FloatArray, into: FloatArray) -> None:
+        """The same, written into memory that is there."""
         own = np.ascontiguousarray(flat, dtype=np.float32)
         self._functions.caveat_pack(
-            self._address, _at(own), _at(into), ctypes.c_int64(0)
+            self._address, address(own), address(into), ctypes.c_int64(0)
         )
-        return into
 
     def flat(self, packed: FloatArray) -> FloatArray:
         """Parameters one after the other: W1, b1, W2, b2, …"""
         into = np.empty(self._n_parameters, dtype=np.float32)
         self._functions.caveat_pack(
-            self._address, _at(into), _at(packed), ctypes.c_int64(1)
+            self._address, address(into), address(packed), ctypes.c_int64(1)
         )
         return into
 
-    def train(self, run: Run) -> int:
+    def train(self, run: KernelRun) -> int:
         """Some steps; how many were done. Other threads go on meanwhile."""
         return int(self._functions.caveat_train(self._address, ctypes.byref(run)))
 
@@ -204,7 +207,7 @@ class KernelNetwork:
         self, packed: FloatArray, work: FloatArray, x: FloatArray, y: FloatArray
     ) -> float:
         """Mean loss of padded rows without noise."""
-        arrays = (_at(a) for a in (packed, work, x, y))
+        arrays = (address(a) for a in (packed, work, x, y))
         return float(
             self._functions.caveat_loss(self._address, *arrays, ctypes.c_int64(len(x)))
         )
@@ -269,7 +272,7 @@ def aligned(count: int) -> FloatArray:
     """Zeros that start at a line of the cache."""
     size = np.dtype(np.float32).itemsize
     room = np.zeros(count + _ALIGNED // size, dtype=np.float32)
-    start = -room.ctypes.data % _ALIGNED // size
+    start = -room.__array_interface__["data"][0] % _ALIGNED // size
     return room[start : start + count]
 
 
@@ -282,12 +285,7 @@ def padded_rows(x: FloatArray, lanes: int) -> FloatArray:
     return into
 
 
-def _at(array: NDArray[Any]) -> ctypes.c_void_p:
+def address(array: NDArray[Any]) -> ctypes.c_void_p:
+    """Where the numbers of an array lie, for as long as it lives."""
     assert array.flags.c_contiguous
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-def point_at(run: Run, names: Sequence[str], arrays: Sequence[NDArray[Any]]) -> None:
-    """Let fields of a run point at arrays, which the caller keeps alive."""
-    for name, array in zip(names, arrays, strict=True):
-        setattr(run, name, _at(array))
+    return ctypes.c_void_p(array.__array_interface__["data"][0])

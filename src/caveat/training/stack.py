@@ -141,13 +141,18 @@ class Adam:
         Updated in place.
     decay : Tensor, of the same shape
         Twice the L2 penalty of each parameter.
+
+    Attributes
+    ----------
+    square : Tensor, of the same shape
+        The running mean of squared gradients.
     """
 
     def __init__(self, parameters: Tensor, decay: Tensor) -> None:
         self._parameters = parameters
         self._decay = decay
         self._mean = torch.zeros_like(parameters)
-        self._square = torch.zeros_like(parameters)
+        self.square = torch.zeros_like(parameters)
         self._step = 0
 
     def step(self, gradient: Tensor, rates: Tensor) -> None:
@@ -163,7 +168,7 @@ class Adam:
         self._step += 1
         count = len(gradient)
         weights, mean = self._parameters[:count], self._mean[:count]
-        square = self._square[:count]
+        square = self.square[:count]
         gradient.addcmul_(weights, self._decay[:count])
         mean.lerp_(gradient, 1 - _FIRST)
         square.mul_(_SECOND).addcmul_(gradient, gradient, value=1 - _SECOND)

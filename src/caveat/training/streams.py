@@ -60,18 +60,20 @@ class RowOrder:
 
     def take(self, n_steps: int) -> NDArray[np.int64]:
         """The next batches, shape (steps, batch); -1 where a batch has no more rows."""
-        parts = [self._waiting]
-        while sum(map(len, parts)) < n_steps:
-            parts.append(self._epoch())
-        batches = np.concatenate(parts)
+        missing = max(0, n_steps - len(self._waiting))
+        new = self._epochs(-(-missing // self._n_steps))
+        batches = np.concatenate([self._waiting, new])
         self._waiting = batches[n_steps:]
         return batches[:n_steps]
 
-    def _epoch(self) -> NDArray[np.int64]:
+    def _epochs(self, count: int) -> NDArray[np.int64]:
+        """Batches of whole epochs, shape (steps, batch)."""
         places = self._n_steps * self._size
-        order = np.full(max(places, self._n_rows), -1, dtype=np.int64)
-        order[: self._n_rows] = self._rng.permutation(self._n_rows)
-        return order[:places].reshape(self._n_steps, self._size)
+        order = np.full((count, max(places, self._n_rows)), -1, dtype=np.int64)
+        order[:, : self._n_rows] = np.arange(self._n_rows)
+        for epoch in order[:, : self._n_rows]:
+            self._rng.shuffle(epoch)
+        return order[:, :places].reshape(-1, self._size)
 
 
 class FactorSource(Protocol):
