@@ -127,6 +127,14 @@ def test_no_compiler_is_said(cache, source, monkeypatch):
 
 
 @needs_compiler
+def test_a_compiler_may_be_named_with_options(cache, tmp_path, monkeypatch):
+    path = tmp_path / "answer.c"
+    path.write_text("int answer(void) { return ANSWER; }")
+    monkeypatch.setenv("CC", " ".join([*building._compiler(), "-DANSWER=7"]))
+    assert library(path).answer() == 7
+
+
+@needs_compiler
 def test_bad_code_is_said_and_leaves_nothing(cache, source):
     source.write_text("int answer(void) { return }")
     with pytest.raises(NoLibraryError, match=r"could not compile answer\.c"):

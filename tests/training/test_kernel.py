@@ -108,6 +108,7 @@ def test_rows_are_padded_with_zeros():
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     found = padded_rows(x, 4)
     assert found.tolist() == [[0, 1, 2, 0], [3, 4, 5, 0]]
+    assert padded_rows(found, 4) is found
     assert aligned(5).ctypes.data % 64 == 0 and len(aligned(5)) == 5
 
 
@@ -123,6 +124,13 @@ def test_why_there_is_none_is_told(monkeypatch):
     monkeypatch.setattr(kernel_module, "_FOUND", [])
     monkeypatch.setattr(kernel_module, "library", none)
     assert kernel_status() == (False, "there is no C compiler: cc not found")
+
+
+def test_nonsense_in_the_environment_is_a_reason(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernel_module, "_FOUND", [])
+    monkeypatch.setenv("CAVEAT_CACHE", str(tmp_path))
+    monkeypatch.setenv("CC", "'gcc")
+    assert not kernel_status().is_compiled
 
 
 @needs_kernel

@@ -56,3 +56,10 @@ def test_without_a_look_all_is_as_it_was():
 def test_no_rows_are_refused():
     with pytest.raises(ParameterError, match="one set per member"):
         Watch([], every=1, patience=1)
+
+
+@pytest.mark.parametrize("wrong", [{"every": 0}, {"patience": 0}, {"every": -3}])
+def test_looks_and_patience_are_positive(wrong):
+    row = Rows(torch.ones(1, 1), torch.ones(1, 1))
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        Watch([row], **{"every": 1, "patience": 1, **wrong})

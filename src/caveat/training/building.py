@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import stat
 import subprocess
@@ -89,21 +90,22 @@ def _built(source: Path, kept: Path | None) -> ctypes.CDLL:
         raise NoLibraryError(f"a library could not be built: {error}") from error
 
 
-def _compiler() -> str:
-    named = os.environ.get("CC")
-    for name in (named,) if named else _COMPILERS:
-        found = shutil.which(name)
+def _compiler() -> list[str]:
+    """The compiler's command: the one named by ``CC``, or the system's."""
+    named = os.environ.get("CC", "").strip()
+    for command in [shlex.split(named)] if named else [[name] for name in _COMPILERS]:
+        found = shutil.which(command[0])
         if found is not None:
-            return found
+            return [found, *command[1:]]
     raise NoLibraryError(
         f"there is no C compiler: {named or ', '.join(_COMPILERS)} not found"
     )
 
 
-def _compile(compiler: str, source: Path, into: Path) -> None:
+def _compile(compiler: list[str], source: Path, into: Path) -> None:
     said = ""
     for tuned in _TUNED:
-        command = [compiler, *_OPTIONS, *tuned, "-o", str(into), str(source), "-lm"]
+        command = [*compiler, *_OPTIONS, *tuned, "-o", str(into), str(source), "-lm"]
         try:
             done = subprocess.run(
                 command,
@@ -115,11 +117,11 @@ def _compile(compiler: str, source: Path, into: Path) -> None:
                 check=False,
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise NoLibraryError(f"{compiler} could not be run: {error}") from error
+            raise NoLibraryError(f"{compiler[0]} could not be run: {error}") from error
         if not done.returncode and into.exists():
             return
         said = said or done.stderr.strip()[:300]
-    raise NoLibraryError(f"{compiler} could not compile {source.name}: {said}")
+    raise NoLibraryError(f"{compiler[0]} could not compile {source.name}: {said}")
 
 
 def _keep(made: Path, kept: Path) -> bool:

@@ -639,10 +639,12 @@ static void gradient_of(const Network *net, const Plan *plan, const Run *run, bi
         else
             product(own->in, own->out_pad, batch, h, 1, own->in_pad, back, own->out_pad,
                     0, into, own->out_pad, work + plan->room);
-        memcpy(biases, back, sizeof(float) * own->out_pad);
-        for (big row = 1; row < batch; row++)
-            for (big o = 0; o < own->out_pad; o++)
-                biases[o] += back[row * own->out_pad + o];
+        for (big o = 0; o < own->out_pad; o += LANES) {
+            vec sum = {0};
+            for (big row = 0; row < batch; row++)
+                sum += load(back + row * own->out_pad + o);
+            store(biases + o, sum);
+        }
         if (!l) break;
         if (own->narrow)
             product(batch, own->in_pad, own->out, back, own->out_pad, 1, weight,

@@ -239,8 +239,8 @@ def kernel() -> Kernel:
 def _loaded() -> Kernel | str:
     try:
         return Kernel(library(SOURCE))
-    except (NoLibraryError, AttributeError) as error:
-        return str(error)
+    except (NoLibraryError, AttributeError, OSError, ValueError) as error:
+        return str(error)  # whatever it is, torch trains
 
 
 def distrust(reason: str) -> None:
@@ -277,9 +277,11 @@ def aligned(count: int) -> FloatArray:
 
 
 def padded_rows(x: FloatArray, lanes: int) -> FloatArray:
-    """Rows with zeros up to a multiple of ``lanes`` columns."""
+    """Rows with zeros up to a multiple of ``lanes`` columns; x itself if it is so."""
     n_rows, width = x.shape
     room = -(-width // lanes) * lanes
+    if room == width and x.flags.c_contiguous:
+        return x
     into = aligned(n_rows * room).reshape(n_rows, room)
     into[:, :width] = x
     return into

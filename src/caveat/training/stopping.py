@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from caveat import _validation as validation
 from caveat.errors import ParameterError
 from caveat.training.members import Rows
 from caveat.training.stack import Stack, layers
@@ -37,9 +38,9 @@ class Watch:
     def __init__(self, rows: Sequence[Rows], *, every: int, patience: int) -> None:
         if not rows:
             raise ParameterError("rows must hold one set per member. Got none.")
-        self.every = every
+        self.every = validation.positive_int("every", every)
         self.rows = list(rows)
-        self.patience = patience
+        self.patience = validation.positive_int("patience", patience)
         self._least = torch.full((len(rows),), torch.inf)
         self._misses = torch.zeros(len(rows), dtype=torch.int64)
         self._when = torch.zeros(len(rows), dtype=torch.int64)
