@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
-from caveat.errors import CaveatError, InputTypeError, ParameterError
+from caveat.errors import CaveatError, InputTypeError, ParameterError, ShapeError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -23,6 +23,7 @@ from caveat.predictive import (
 from caveat.predictive.joining import by_rows, together
 from caveat.predictive.strata import Stratification
 from caveat.sampling.arguments import call_batch
+from caveat.sampling.classes import Classified, ClassPicker
 from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.gathering import (
@@ -33,7 +34,8 @@ from caveat.sampling.gathering import (
     Rounds,
     Sampled,
 )
-from caveat.sampling.inputs import Batch, check_model, misfit
+from caveat.sampling.inputs import Batch, check_model, misfit, wrong_shape
+from caveat.sampling.names import check_names
 from caveat.sampling.outputs import Output, Picker, check_nan
 from caveat.sampling.rewriting import without_writes
 from caveat.sampling.shelf import Shelf
@@ -65,6 +67,7 @@ def _explained(method: Callable[_P, _R]) -> Callable[_P, _R]:
 class _Call(NamedTuple):
     """What a method was called with: the model's inputs, and how to run them."""
 
+    method: str
     inputs: tuple[Any, ...]
     kwinputs: dict[str, Any]
     batch_size: int | None
@@ -84,6 +87,7 @@ class FunctionDraw:
 
     def __call__(self, *inputs: Any, **kwinputs: Any) -> Any:
         model = self._sampler.model
+        check_names("a draw", model, kwinputs)
         batch = call_batch(model, inputs, kwinputs, axis=self._axis)
         above = torch.is_grad_enabled()
         return self._sampler.one_pass(batch, self.number, above_autograd=above)
@@ -214,7 +218,7 @@ class MCDropout:
             keep their structure; what is not a tensor is as in the first draw.
         """
         n_draws = check.positive_int("n_draws", n_draws)
-        call = _Call(inputs, kwinputs, batch_size, progress)
+        call = _Call("draws", inputs, kwinputs, batch_size, progress)
         source = self._source(call)
         with self._bar(call, source, n_draws) as bar:
             stacks = Stacks(n_draws, several=source.several)
@@ -272,7 +276,7 @@ class MCDropout:
         """
         tau, picker = check.precision(precision), Picker("regress", output)
         rounds = Rounds(n_draws, tolerance, max_draws)
-        call = _Call(inputs, kwinputs, batch_size, progress)
+        call = _Call("regress", inputs, kwinputs, batch_size, progress)
         parts, draws = self._gathered(
             call,
             rounds,
@@ -293,7 +297,8 @@ class MCDropout:
         self,
         *inputs: Any,
         n_draws: int = 100,
-        output: Output | None = None,
+        output: Output | str | None = None,
+        class_dim: int | None = None,
         keep_draws: bool = True,
         tolerance: float | None = None,
         max_draws: int = MAX_DRAWS,
@@ -301,28 +306,46 @@ class MCDropout:
         progress: bool | None = None,
         **kwinputs: Any,
     ) -> CategoricalPredictive:
-        """The predictive distribution of a classification; the model returns logits.
+        """The predictive distribution of a classification.
 
-        The last axis holds the classes. The parameters are those of :meth:`regress`;
-        here ``tolerance`` is a fraction of √(p(1-p)) of each class.
+        Parameters
+        ----------
+        *inputs, **kwinputs
+            As for :meth:`draws`.
+        output : callable or str, optional
+            Picks the logits from what the model returns; or says what that is:
+            ``"logits"``; ``"probs"``, after a softmax; ``"logit"``, one number per row
+            of shape (batch,) or (batch, 1), of class 1 against class 0; ``"sigmoid"``,
+            its sigmoid. Without it they are logits, unless all rows sum to 1 or come
+            from a sigmoid, which is an error. Of probabilities that must be picked,
+            pick the logarithm.
+        class_dim : int, optional
+            The axis of the classes in what the model returns, as 1 in (batch, classes,
+            height, width). It must be given for outputs of more than two axes, but for
+            outputs of transformers that say it by their kind. In the answer classes
+            are always last.
+        tolerance : float, optional
+            As for :meth:`regress`, as a fraction of √(p(1-p)) of each class.
+        n_draws, keep_draws, max_draws, batch_size, progress
+            As for :meth:`regress`.
+
+        Returns
+        -------
+        CategoricalPredictive
         """
-        picker = Picker("classify", output)
+        picker = ClassPicker.of("classify", output, class_dim)
         parts, logits = self._gathered(
-            _Call(inputs, kwinputs, batch_size, progress),
+            _Call("classify", inputs, kwinputs, batch_size, progress),
             Rounds(n_draws, tolerance, max_draws),
-            lambda session: Sampled(session, picker),
+            lambda session: Classified(session, picker),
             partial(CategoricalAccumulator, self.seed, False),
             keep_draws=keep_draws,
         )
         if logits is None:
             return together([part.result for part in parts])
-        found = by_rows(
-            logits,
-            lambda rows: CategoricalPredictive.from_logits(
-                logits[:, rows], seed=self.seed
-            ),
-        )
-        return found.stratified(parts[0].design)
+        logits = check.logits(logits)
+        found = by_rows(logits, lambda r: CategoricalPredictive.averaged(logits[:, r]))
+        return found.counted(self.seed).stratified(parts[0].design)
 
     def moments(
         self,
@@ -372,7 +395,7 @@ class MCDropout:
         from caveat.sampling.closed_form.moments import moments_of  # few need it
 
         picker = Picker("moments", output)
-        call = _Call(inputs, kwinputs, batch_size, False)
+        call = _Call("moments", inputs, kwinputs, batch_size, False)
         name = type(self.model).__name__
         parts = []
         for batch in self._source(call):
@@ -387,6 +410,7 @@ class MCDropout:
 
     def _source(self, call: _Call) -> Batches:
         batch_size = call.batch_size
+        check_names(call.method, self.model, call.kwinputs)
         if batch_size is not None:
             batch_size = check.positive_int("batch_size", batch_size)
         return source_of(
@@ -409,9 +433,11 @@ class MCDropout:
         except CaveatError:
             raise
         except Exception as error:
-            if (reason := misfit(batch, self.model, error)) is None:
-                raise
-            raise InputTypeError(f"{reason} ({error})") from error
+            if (reason := misfit(batch, self.model, error)) is not None:
+                raise InputTypeError(f"{reason} ({error})") from error
+            if (reason := wrong_shape(batch, self.model, error)) is not None:
+                raise ShapeError(f"{reason} It says: {error}") from error
+            raise
         if call.batch_size is not None:
             found = session.output_layouts
             if session.rows_mix or (found and not any(found)):
