@@ -25,6 +25,7 @@ needs_compiler = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("CAVEAT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(building.tempfile, "tempdir", str(tmp_path))
     return tmp_path / "cache" / "compiled"
 
 
@@ -89,11 +90,40 @@ def test_a_damaged_file_is_built_again(cache, source, monkeypatch):
     assert library(source).answer() == 42
 
 
-@needs_compiler
-def test_without_a_folder_it_is_built_for_the_process(tmp_path, source, monkeypatch):
+@pytest.fixture
+def no_cache(tmp_path, monkeypatch):
+    """A cache that cannot be, and a folder of temporary files."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CAVEAT_CACHE", str(tmp_path / "file" / "cache"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(building.tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "temporary"
+
+
+@needs_compiler
+def test_without_a_cache_it_is_kept_among_temporary_files(
+    no_cache, source, monkeypatch
+):
+    calls = compiled_at_all(monkeypatch)
+    assert [library(source).answer() for _ in range(2)] == [42, 42]
+    assert len(calls) == 1
+    (folder,) = no_cache.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@needs_compiler
+@pytest.mark.parametrize("trap", ["shared", "link"])
+def test_a_temporary_folder_that_others_prepared_is_not_used(no_cache, source, trap):
+    place = building._in_temporary()
+    elsewhere = no_cache / "elsewhere"
+    elsewhere.mkdir()
+    if trap == "link":
+        place.symlink_to(elsewhere)
+    else:
+        place.mkdir()
+        place.chmod(0o777)
     assert library(source).answer() == 42
+    assert list(place.iterdir()) == list(elsewhere.iterdir()) == []
 
 
 @needs_compiler
@@ -116,7 +146,7 @@ def test_what_others_can_write_is_not_loaded(cache, source):
     planted.replace(kept)
     assert library(source).answer() == 42
     cache.chmod(0o777)
-    assert building._folder() is None
+    assert building._folder() != cache
     assert library(source).answer() == 42
 
 

@@ -2,13 +2,15 @@
 
 A wheel that holds the source works everywhere and is compiled for the very processor it
 runs on. Where that fails (no compiler, an old one, Windows) there is no library, and
-whoever asked does without. What is kept lies in a folder that nobody else can write to,
-under a name made of the source, the options and the processor; it is put there whole,
-so that two processes may build it at once. A library built for another processor is
-never loaded, and one that does not load is built again, for this process alone.
+whoever asked does without. What is kept lies in a folder that nobody else can write to
+(in the cache, or else among temporary files), under a name made of the source, the
+options and the processor; it is put there whole, so that two processes may build it at
+once. A library built for another processor is never loaded; without a folder it is
+built for this process alone.
 """
 
 import ctypes
+import getpass
 import hashlib
 import os
 import platform
@@ -157,13 +159,25 @@ def _processor() -> str:
 
 
 def _folder() -> Path | None:
-    """The folder of compiled files, if it can be made and is ours alone."""
-    try:
-        folder = cache_home() / "compiled"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
-        return None
-    return folder if _is_ours(folder) else None
+    """The folder of compiled files: one that can be made, and is ours alone."""
+    for place in (_in_cache, _in_temporary):
+        try:
+            folder = place()
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (OSError, RuntimeError, KeyError):  # there is no home, or no name
+            continue
+        if _is_ours(folder) and os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+def _in_cache() -> Path:
+    return cache_home() / "compiled"
+
+
+def _in_temporary() -> Path:
+    """For users without a home, or with one that is read only."""
+    return Path(tempfile.gettempdir()) / f"caveat-{getpass.getuser()}"
 
 
 def cache_home() -> Path:
