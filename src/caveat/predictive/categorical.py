@@ -23,6 +23,8 @@ from caveat.predictive.moments import Moments, working_dtype
 from caveat.predictive.strata import Stratification, pooled, some_rows
 from caveat.predictive.tally import Averages, Tally
 
+_TINY = 1e-30  # from here on probabilities have all their digits
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +36,12 @@ class CategoricalPredictive(ClassificationPredictive):
     ``draws`` is known whether the draws are kept or not. For ``variation_ratio`` one
     uniform number per draw serves all rows, so each row is right by itself, and the
     answer depends neither on batching nor on row order.
+
+    Attributes
+    ----------
+    method : str
+        How probabilities and entropies were found: ``"sampled"``, from the draws; or
+        ``"last masks"``, with several masks before the last layer for each draw.
 
     Examples
     --------
@@ -65,6 +73,7 @@ class CategoricalPredictive(ClassificationPredictive):
     _expected_entropy_error: Tensor | None = None
     _mutual_information_error: Tensor | None = None
     _late: Late[Mapping[str, Tensor]] | None = None
+    method: str = "sampled"
 
     @classmethod
     def from_logits(
@@ -205,6 +214,46 @@ class CategoricalPredictive(ClassificationPredictive):
         )
         counts = _counts_of(tally)
         return found._with(**{f"_{name}": v.to(dtype) for name, v in counts.items()})
+
+    def with_averages(
+        self,
+        probs: Tensor,
+        mean_entropy: Tensor,
+        *,
+        errors: Late[Mapping[str, Tensor]],
+        method: str,
+    ) -> Self:
+        """The same draws beside averages over the noise that were found better.
+
+        Parameters
+        ----------
+        probs : Tensor, shape (batch, *extra, classes)
+            Class probabilities.
+        mean_entropy : Tensor, shape (batch, *extra)
+            The average of their entropies.
+        errors : Late mapping of Tensor
+            Monte Carlo errors, by the name of what they are of.
+        method : str
+            How they were found.
+
+        Returns
+        -------
+        CategoricalPredictive
+            Which shares the draws of this one, and what is counted of them.
+        """
+        dtype = self._probs.dtype
+        entropy, expected, information = _entropies(probs, mean_entropy)
+        # Where probabilities underflow, the draws know their logarithms.
+        log_probs = torch.where(probs > _TINY, probs.log().to(dtype), self._log_probs)
+        return self._with(
+            _probs=probs.to(dtype),
+            _log_probs=log_probs,
+            _entropy=entropy.to(dtype),
+            _expected_entropy=expected.to(dtype),
+            _mutual_information=information.to(dtype),
+            _late=errors,
+            method=method,
+        )
 
     def with_errors(self, errors: Mapping[str, Tensor]) -> Self:
         """The same with Monte Carlo errors, by the name of what they are of."""

@@ -28,6 +28,7 @@ from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.gathering import (
     MAX_DRAWS,
+    FoundMoments,
     Gathering,
     Part,
     Reading,
@@ -121,9 +122,10 @@ class MCDropout:
     batch_dim : int
         The axis of the inputs that holds the rows.
     analytic : bool, optional
-        Closed forms in :meth:`regress` for networks that end in noise and a linear
-        layer. By default they are used where they are exact, where they cost next to
-        nothing, and with a ``tolerance``. True: wherever possible. False: never.
+        For networks that end in noise and a linear layer: closed forms in
+        :meth:`regress`, several last masks for each draw in :meth:`classify`. By
+        default they are used where they are exact, where they cost next to nothing,
+        and with a ``tolerance``. True: wherever possible. False: never.
 
     Examples
     --------
@@ -308,6 +310,10 @@ class MCDropout:
     ) -> CategoricalPredictive:
         """The predictive distribution of a classification.
 
+        If the network ends in noise and a linear layer, probabilities and entropies
+        may be averaged over several last masks for each draw, which costs little;
+        ``method`` of the result says so.
+
         Parameters
         ----------
         *inputs, **kwinputs
@@ -337,15 +343,16 @@ class MCDropout:
         parts, logits = self._gathered(
             _Call("classify", inputs, kwinputs, batch_size, progress),
             Rounds(n_draws, tolerance, max_draws),
-            lambda session: Classified(session, picker),
+            partial(self._class_reading, picker, saves_draws=tolerance is not None),
             partial(CategoricalAccumulator, self.seed, False),
             keep_draws=keep_draws,
         )
         if logits is None:
-            return together([part.result for part in parts])
+            return _improved_classes(together([part.result for part in parts]), parts)
         logits = check.logits(logits)
         found = by_rows(logits, lambda r: CategoricalPredictive.averaged(logits[:, r]))
-        return found.counted(self.seed).stratified(parts[0].design)
+        found = found.counted(self.seed).stratified(parts[0].design)
+        return _improved_classes(found, parts)
 
     def moments(
         self,
@@ -493,6 +500,20 @@ class MCDropout:
         memo[known] = closed is not None
         return Sampled(session, picker) if closed is None else closed
 
+    def _class_reading(
+        self, picker: ClassPicker, session: Session, *, saves_draws: bool
+    ) -> Reading:
+        """The draws of a classification, with more last masks where they are cheap."""
+        plain = picker.output is None and picker.kind in (None, "logits")
+        if self._analytic is False or not plain:
+            return Classified(session, picker)
+        from caveat.sampling.last_masks import ANY, FREE, SAVED, last_masks_reading
+
+        share = ANY if self._analytic else SAVED if saves_draws else FREE
+        ending = partial(_ending, session, picker)
+        found = last_masks_reading(session, picker, ending, share)
+        return Classified(session, picker) if found is None else found
+
 
 def _ending(session: Session, picker: Picker) -> Ending | None:
     """The end of the tape of the output that is read, if it is the usual one."""
@@ -509,12 +530,24 @@ def _ending(session: Session, picker: Picker) -> Ending | None:
 
 def _improved(drawn: GaussianPredictive, parts: Sequence[Part]) -> GaussianPredictive:
     """The predictive of draws, with closed forms if every batch has them."""
-    known = [part.found for part in parts if part.found is not None]
+    known = [part.found for part in parts if isinstance(part.found, FoundMoments)]
     if len(known) < len(parts):
         return drawn
     from caveat.sampling.closed_form.readings import improved
 
     return improved(drawn, known, parts[0].evidence)
+
+
+def _improved_classes(
+    drawn: CategoricalPredictive, parts: Sequence[Part]
+) -> CategoricalPredictive:
+    """The predictive of draws, with more last masks if every batch has them."""
+    if any(part.found is None for part in parts):
+        return drawn
+    from caveat.sampling.last_masks import FoundClasses, improved_classes
+
+    known = [part.found for part in parts if isinstance(part.found, FoundClasses)]
+    return improved_classes(drawn, known, parts[0].evidence)
 
 
 def _gaussian(tau: Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
