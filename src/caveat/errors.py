@@ -12,7 +12,7 @@
     ├── DrawsNotKeptError       (also RuntimeError)  asked of moments what needs draws
     ├── NoAnswerError           (also RuntimeError)  asked what a predictive cannot know
     ├── DivergedError           (also RuntimeError)  training left the finite numbers
-    ├── StoppedError            (also RuntimeError)  stopped by Ctrl-C; says what is kept
+    ├── StoppedError            (also RuntimeError)  Ctrl-C; says what is kept
     ├── DataError               (also OSError)       a data file is absent or damaged
     └── MissingExtraError       (also ImportError)   an optional package is absent
 

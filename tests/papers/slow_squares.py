@@ -17,7 +17,10 @@ from tests.papers.squares import Square, Squares
 class SlowSquares(Squares):
     numbers: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     seconds: float = 0.0
-    at_once: ClassVar[tuple[int, ...]] = (2, 5)  # not the first: those are still at work
+    at_once: ClassVar[tuple[int, ...]] = (
+        2,
+        5,
+    )  # not the first: those are still at work
 
     def run(self, job: int) -> list[Square]:
         if job not in self.at_once:
