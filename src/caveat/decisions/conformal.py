@@ -9,11 +9,13 @@ all but a few of them. Nothing is assumed but that rows are drawn alike.
    Distribution-free predictive inference for regression. JASA 113, 2018.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final, overload
 
 import torch
 
+from caveat._summary import Summarised, Summary
 from caveat.decisions.conformal_intervals import IntervalScore, ScaledResidual
 from caveat.decisions.conformal_predictives import (
     ConformalIntervalPredictive,
@@ -23,7 +25,12 @@ from caveat.decisions.conformal_sets import LeastAmbiguous, SetScore
 from caveat.decisions.guarantees import CalibrationScores, Guarantee
 from caveat.errors import InputTypeError
 from caveat.evaluation.estimates import Array
-from caveat.evaluation.targets import observed_labels, one_output, regression_of
+from caveat.evaluation.targets import (
+    named_labels,
+    observed_labels,
+    one_output,
+    regression_of,
+)
 from caveat.predictive import (
     ClassificationPredictive,
     Predictive,
@@ -33,7 +40,7 @@ from caveat.predictive import (
 
 @final
 @dataclass(frozen=True)
-class ConformalIntervals:
+class ConformalIntervals(Summarised):
     """Intervals of a regression that keep their level.
 
     Make one by :func:`conformal`.
@@ -64,6 +71,9 @@ class ConformalIntervals:
     score: IntervalScore
     guarantee: Guarantee
     calibration: CalibrationScores
+
+    def summary(self) -> Summary:
+        return _summary("ConformalIntervals", self.score, self.guarantee)
 
     @property
     def promise(self) -> str:
@@ -104,7 +114,7 @@ class ConformalIntervals:
 
 @final
 @dataclass(frozen=True)
-class ConformalSets:
+class ConformalSets(Summarised):
     """Sets of classes that hold the right one as often as they say.
 
     Make one by :func:`conformal`.
@@ -129,6 +139,9 @@ class ConformalSets:
 
     score: SetScore
     guarantee: Guarantee
+
+    def summary(self) -> Summary:
+        return _summary("ConformalSets", self.score, self.guarantee)
 
     @property
     def promise(self) -> str:
@@ -174,6 +187,7 @@ def conformal(
     *,
     level: float = ...,
     score: SetScore | None = ...,
+    classes: Sequence[Any] | None = ...,
 ) -> ConformalSets: ...
 @overload
 def conformal(
@@ -184,7 +198,12 @@ def conformal(
     score: IntervalScore | None = ...,
 ) -> ConformalIntervals: ...
 def conformal(
-    predictive: Predictive, y: Any, *, level: float = 0.9, score: Any = None
+    predictive: Predictive,
+    y: Any,
+    *,
+    level: float = 0.9,
+    score: Any = None,
+    classes: Sequence[Any] | None = None,
 ) -> ConformalIntervals | ConformalSets:
     """Calibrate intervals, or sets of classes, on rows whose outcome is known.
 
@@ -200,6 +219,8 @@ def conformal(
         How badly a row did: :class:`ScaledResidual` (the default) or
         :class:`QuantileResidual` for regression, :class:`LeastAmbiguous` (the default)
         or :class:`AdaptiveSets` for classification.
+    classes : sequence, optional
+        Names of the classes, in the order of their numbers, if ``y`` holds names.
 
     Returns
     -------
@@ -207,6 +228,7 @@ def conformal(
         Whose ``interval`` or ``sets`` serve new rows, and whose ``apply`` makes
         predictives of them.
     """
+    y = named_labels(predictive, y, classes)
     if isinstance(predictive, ClassificationPredictive):
         score = LeastAmbiguous() if score is None else _kind(score, SetScore)
         labels = observed_labels(predictive, y)
@@ -218,6 +240,15 @@ def conformal(
     found = score.calibration_scores(regression, values)
     calibration = CalibrationScores.of(found)
     return ConformalIntervals(score, calibration.guarantee(level), calibration)
+
+
+def _summary(name: str, score: Any, guarantee: Guarantee) -> Summary:
+    facts = {
+        "score": repr(score),
+        "limit": f"{guarantee.limit:.4g}",
+        "promise": guarantee.promise,
+    }
+    return Summary(name, facts)
 
 
 def _kind(score: Any, kind: type[Any]) -> Any:
