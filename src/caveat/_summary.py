@@ -7,7 +7,7 @@ from html import escape
 
 
 @dataclass(frozen=True, repr=False)
-class Summary:
+class TextSummary:
     """A title, and named facts below it; printed as lines, shown as HTML.
 
     Attributes
@@ -41,12 +41,12 @@ class Summarised(ABC):
     """Has a summary, which notebooks show."""
 
     @abstractmethod
-    def summary(self) -> Summary:
+    def summary(self) -> TextSummary:
         """What it is, and its most important numbers.
 
         Returns
         -------
-        Summary
+        TextSummary
             Printed as lines; a table in a notebook.
         """
 

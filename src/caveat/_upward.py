@@ -1,7 +1,7 @@
 """The one way upwards: a figure is asked of what it shows, and drawn by who draws.
 
 Packages import lower ones only (docs/design.md). A method such as ``predictive.plot``
-stands on the object, where people look for it, and its drawing in ``caveat.evaluation``,
+stands on the object, where people look for it; its drawing is in ``caveat.evaluation``,
 which is above. ``tests/test_architecture.py`` lists who goes upwards, and for what.
 """
 

@@ -297,11 +297,11 @@ def finite(name: str, value: Tensor) -> Tensor:
     return value
 
 
-def as_tensor(y: Any) -> Any:
+def as_tensor(y: Any, *, real: bool = False) -> Any:
     """What was observed as a tensor: arrays, lists, and columns of a data frame.
 
-    Numbers of Python and numpy's default are float64, which is then made what the
-    predictive has; what is no array of numbers is passed on, for others to refuse.
+    With ``real``, whole numbers are taken for real ones, but those of a tensor, whose
+    type was chosen. What is no array of numbers is passed on, for others to refuse.
     """
     if isinstance(y, Tensor):
         return y
@@ -309,7 +309,10 @@ def as_tensor(y: Any) -> Any:
         array = np.asarray(y)
     except (TypeError, ValueError):  # rows of different lengths
         return y
-    return torch.as_tensor(array) if array.dtype.kind in "iufb" else y
+    if array.dtype.kind not in "iufb":
+        return y
+    whole = real and array.dtype.kind in "iu"
+    return torch.as_tensor(array.astype(np.float64) if whole else array)
 
 
 def target(y: Any, like: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any, final, overload
 
 import torch
 
-from caveat._summary import Summarised, Summary
+from caveat._summary import Summarised, TextSummary
 from caveat.decisions.conformal_intervals import IntervalScore, ScaledResidual
 from caveat.decisions.conformal_predictives import (
     ConformalIntervalPredictive,
@@ -72,7 +72,7 @@ class ConformalIntervals(Summarised):
     guarantee: Guarantee
     calibration: CalibrationScores
 
-    def summary(self) -> Summary:
+    def summary(self) -> TextSummary:
         return _summary("ConformalIntervals", self.score, self.guarantee)
 
     @property
@@ -140,7 +140,7 @@ class ConformalSets(Summarised):
     score: SetScore
     guarantee: Guarantee
 
-    def summary(self) -> Summary:
+    def summary(self) -> TextSummary:
         return _summary("ConformalSets", self.score, self.guarantee)
 
     @property
@@ -242,13 +242,13 @@ def conformal(
     return ConformalIntervals(score, calibration.guarantee(level), calibration)
 
 
-def _summary(name: str, score: Any, guarantee: Guarantee) -> Summary:
+def _summary(name: str, score: Any, guarantee: Guarantee) -> TextSummary:
     facts = {
         "score": repr(score),
         "limit": f"{guarantee.limit:.4g}",
         "promise": guarantee.promise,
     }
-    return Summary(name, facts)
+    return TextSummary(name, facts)
 
 
 def _kind(score: Any, kind: type[Any]) -> Any:

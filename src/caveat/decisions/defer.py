@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from caveat._summary import Summarised, Summary
+from caveat._summary import Summarised, TextSummary
 from caveat.decisions.defer_targets import NOBODY, DeferralTarget, ThresholdChoice
 from caveat.errors import CaveatWarning, InputTypeError
 from caveat.evaluation.estimates import Array, Estimate
@@ -126,9 +126,9 @@ class DeferralPolicy(Summarised):
         """What is promised about new rows, in words."""
         return self.choice.promise
 
-    def summary(self) -> Summary:
+    def summary(self) -> TextSummary:
         state = "met" if self.met else "not met: no row is accepted"
-        return Summary(
+        return TextSummary(
             f"DeferralPolicy: {self.target}, {state}",
             {
                 "score": str(getattr(self.score, "__name__", self.score)),

@@ -19,7 +19,7 @@ from torch import Tensor
 from caveat import _validation
 from caveat._optional import require
 from caveat._random import Seed, as_seed
-from caveat._summary import Summarised, Summary
+from caveat._summary import Summarised, TextSummary
 from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
 
 if TYPE_CHECKING:
@@ -241,11 +241,11 @@ class Predictive(Summarised):
     def plot(self, *args: Any, **style: Any) -> Any:
         """Draw it; needs matplotlib, the extra ``[plot]``."""
 
-    def summary(self) -> Summary:
+    def summary(self) -> TextSummary:
         shown = self._highlights() if len(self) else {}
         facts = {name: _spread(values) for name, values in shown.items()}
         facts |= self._facts() if len(self) else {}
-        return Summary(f"{type(self).__name__}: {self._headline()}", facts)
+        return TextSummary(f"{type(self).__name__}: {self._headline()}", facts)
 
     def _facts(self) -> dict[str, str]:
         """What ``summary`` says beyond ``repr``."""
@@ -254,7 +254,7 @@ class Predictive(Summarised):
     def __repr__(self) -> str:
         shown = self._highlights() if len(self) else {}
         facts = {name: _spread(values) for name, values in shown.items()}
-        return str(Summary(f"{type(self).__name__}: {self._headline()}", facts))
+        return str(TextSummary(f"{type(self).__name__}: {self._headline()}", facts))
 
     def _settled(self) -> Self:
         """The same, with all fields worked out that depend on other rows."""

@@ -29,8 +29,8 @@ JOINT_LIMIT = 64  # outputs for which a covariance is gathered without the draws
 SAMPLED, EXACT = "sampled", "exact"  # how mean and variance were found
 POINT = "point"  # one Gaussian, with nothing to find
 
-_NORMAL = """{what}: the draws were not kept, so this is that of one Gaussian with the
-mean and variance of the draws, an approximation. keep_draws=True gives the mixture's."""
+_NORMAL = """{what}: the draws were not kept, so this is an approximation, that of one
+Gaussian with the same mean and variance; keep_draws=True gives that of the draws."""
 
 
 @final

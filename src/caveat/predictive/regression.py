@@ -236,7 +236,7 @@ class RegressionPredictive(Predictive):
         """Of a y + b, with a and b of the shape of the event."""
 
     def _target(self, y: Any) -> Tensor:
-        return _validation.target(_validation.as_tensor(y), self.mean)
+        return _validation.target(_validation.as_tensor(y, real=True), self.mean)
 
     def _answer(self, values: Tensor) -> Tensor:
         return values.to(self.mean.dtype)

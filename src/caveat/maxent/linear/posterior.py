@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import scipy.stats
 
-from caveat._summary import Summarised, Summary
+from caveat._summary import Summarised, TextSummary
 from caveat.errors import CaveatWarning
 from caveat.maxent.linear.arrays import Array, Matrix
 from caveat.maxent.linear.design import Design
@@ -71,12 +71,12 @@ class LinearPosterior(Summarised):
     white_mean: Array
     residual: Array
 
-    def summary(self) -> Summary:
+    def summary(self) -> TextSummary:
         size = np.abs(self.effective_weights)
         most = np.argsort(-size, kind="stable")[:5]
         shown = ", ".join(f"{self.effective_weights[k]:+.3g} ({k})" for k in most)
         rows, p = len(self.residual), len(self.mean)
-        return Summary(
+        return TextSummary(
             f"LinearPosterior: {p} weights from {rows} rows",
             {
                 "largest weights (feature)": shown,
