@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 import torch
 
-from caveat.errors import ParameterError
+from caveat.errors import CaveatWarning, ParameterError
 from caveat.evaluation import CoverageCurve, coverage, probability_transform
 from caveat.predictive import (
     GaussianAccumulator,

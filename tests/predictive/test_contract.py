@@ -12,7 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import caveat
-from caveat.errors import DrawsNotKeptError, NoAnswerError, ShapeError
+from caveat.errors import CaveatWarning, DrawsNotKeptError, NoAnswerError, ShapeError
 from caveat.predictive import (
     ClassificationPredictive,
     Predictive,

@@ -8,6 +8,7 @@ from torch import Tensor
 from caveat.errors import InputTypeError, ParameterError
 from caveat.predictive import GaussianPredictive
 
+_EACH = 32  # outputs that are fitted one by one
 _HOW = 'precision="fit" needs calibration=(x, y): rows that trained nothing'
 
 
@@ -38,8 +39,8 @@ def fitted_precision(
     Returns
     -------
     Tensor
-        One for each output: they keep the proportions of their mean squared errors,
-        and have a factor in common, which is what is searched for.
+        One for each output, found for each on its own. More than 32 outputs keep the
+        proportions of their mean squared errors, and a factor on all is searched for.
     """
     from caveat.evaluation.calibration import PrecisionCalibration  # few need it
     from caveat.evaluation.targets import observed_values
@@ -54,5 +55,13 @@ def fitted_precision(
             f"noise to be fitted. Pass a number."
         )
     first = misfit.reciprocal()  # all of the error as noise: not more than that
-    found = PrecisionCalibration.fit(held_out.with_precision(first), values)
-    return first * found.factor
+    if misfit.numel() > _EACH:
+        found = PrecisionCalibration.fit(held_out.with_precision(first), values)
+        return first * found.factor
+    draws = held_out.draws.reshape(*held_out.draws.shape[:2], -1)
+    seen = values.reshape(len(values), -1)
+    each = []
+    for number, tau in enumerate(first.reshape(-1).tolist()):
+        alone = GaussianPredictive.from_draws(draws[..., number], precision=tau)
+        each.append(tau * PrecisionCalibration.fit(alone, seen[:, number]).factor)
+    return first.new_tensor(each).reshape(first.shape)
