@@ -281,8 +281,26 @@ def test_no_input():
 
 def test_error_of_the_model_is_not_hidden():
     """A wrong width is the model's error, and stays recognisable."""
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        MCDropout(net()).draws(torch.ones(4, 5), n_draws=2)
+    said = r"Sequential cannot .* shape \(4, 5\).*says: .*shapes cannot be multiplied"
+    for ask in ("draws", "classify", "moments"):
+        with pytest.raises(ShapeError, match=said) as caught:
+            getattr(MCDropout(net()), ask)(torch.ones(4, 5))
+        assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_an_error_that_is_not_about_shapes_stays_as_it_is():
+    class Picky(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = net()
+
+        def forward(self, x):
+            if not x.requires_grad:
+                raise ValueError("I want gradients")
+            return self.net(x)
+
+    with pytest.raises(ValueError, match=r"^I want gradients$"):
+        MCDropout(Picky()).draws(X, n_draws=2)
 
 
 def lazy() -> nn.Module:

@@ -114,6 +114,12 @@ class Predictive(Summarised):
     def _highlights(self) -> dict[str, Tensor]:
         """What ``repr`` shows the spread of."""
 
+    def _with(self, **changes: Any) -> Self:
+        """As ``dataclasses.replace``, at a tenth of its price: nothing is checked."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, **changes)
+        return found
+
     def __getitem__(self, index: Any) -> Self:
         """Choose rows; the batch axis always stays.
 

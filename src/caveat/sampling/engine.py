@@ -7,7 +7,7 @@ runs the model, with the same noise and so the same numbers, only slower.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ from caveat.errors import (
 )
 from caveat.predictive.strata import Stratification
 from caveat.sampling.checks import Departed
-from caveat.sampling.fingerprint import survey
+from caveat.sampling.fingerprint import Survey, survey
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.inputs import Batch, key_of
 from caveat.sampling.noise import Layout
@@ -59,10 +59,13 @@ class Sampler:
     seed: int
     shared: bool
     stratified: bool = False
+    # The last survey stays good as long as it is kept, and true.
+    _kept: list[Survey] = field(default_factory=list, init=False, compare=False)
 
     def session(self, batch: Batch) -> "Session":
         """Ready to draw for ``batch``."""
         seen = survey(self.model)
+        self._kept[:] = [seen]
         return Session(self, batch, plan_for(self.model, batch, seen), seen.tensors)
 
     def one_pass(self, batch: Batch, draw: int, *, above_autograd: bool) -> Any:
@@ -193,10 +196,7 @@ class Session:
         """How the draws are stratified; None if they are independent."""
         if not self._sampler.stratified:
             return None
-        sites = [site for site in self._plan.sites if site.draws]
-        return Stratification(
-            tuple(s.rate if s.is_mask and 0 < s.rate < 1 else 0.5 for s in sites)
-        )
+        return self._plan.stratification
 
     @property
     def first_leaves(self) -> list[Any]:

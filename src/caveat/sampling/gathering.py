@@ -269,12 +269,23 @@ class Gathering:
     def _alone(self, number: int, batch: Batch) -> Part:
         """One batch, whatever the others say."""
         reading = self.read(batch)
+        if self.shelf is not None and self.rounds.tolerance is None:
+            return self._kept(number, reading)
         sums = self._summed(number, reading, self.rounds.first())
         while numbers := self._next([sums]):
             sums = self._summed(number, reading, numbers, sums.accumulator)
         found = self._done([sums])[0]
         _tidy(number)
         return found
+
+    def _kept(self, number: int, reading: Reading) -> Part:
+        """One batch whose draws are all there is to gather."""
+        numbers = self.rounds.first()
+        for _ in self._told(self._shelved(number, numbers, reading)):
+            pass
+        found = reading.moments()
+        evidence = (None,) if found is None else found.evidence
+        return Part(numbers.stop, None, found, reading.design, evidence)
 
     def _more(self, number: int, batch: Batch, sums: _Sums, numbers: range) -> _Sums:
         """More draws of a batch that was let go."""

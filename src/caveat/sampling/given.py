@@ -5,7 +5,6 @@ arguments (a dict, a ``BatchEncoding``) becomes keywords; labels that a loader g
 beside its inputs are left out if one says so. Everything else passes through.
 """
 
-import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset, IterableDataset
 
 from caveat.errors import InputTypeError
+from caveat.sampling.sources import signature_of
 
 _PLAIN = (Tensor, np.ndarray)
 _LABELS = ("labels", "label", "y", "target", "targets")  # keys of a batch's labels
@@ -71,11 +71,9 @@ def _are_arguments(model: nn.Module, given: Mapping[Any, Any]) -> bool:
     """Whether a mapping holds keywords, or is itself what the model takes."""
     if not isinstance(given, dict):
         return True  # a BatchEncoding, which no model takes whole
-    try:
-        parameters = inspect.signature(model.forward).parameters
-    except (TypeError, ValueError):
-        return False
-    return bool(given) and all(name in parameters for name in given)
+    signature = signature_of(model)
+    known = () if signature is None else signature.parameters
+    return bool(given) and all(name in known for name in given)
 
 
 def _rows_of_numbers(value: Any) -> Any:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
-from caveat.errors import CaveatError, InputTypeError, ParameterError
+from caveat.errors import CaveatError, InputTypeError, ParameterError, ShapeError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -24,6 +24,7 @@ from caveat.predictive.joining import by_rows, together
 from caveat.predictive.strata import Stratification
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.calibrating import check_fit, fitted_precision
+from caveat.sampling.classes import Classified, ClassPicker
 from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.gathering import (
@@ -35,7 +36,8 @@ from caveat.sampling.gathering import (
     Sampled,
 )
 from caveat.sampling.given import given_inputs
-from caveat.sampling.inputs import Batch, check_model, misfit
+from caveat.sampling.inputs import Batch, check_model, misfit, wrong_shape
+from caveat.sampling.names import check_names
 from caveat.sampling.outputs import Output, Picker, check_nan
 from caveat.sampling.rewriting import without_writes
 from caveat.sampling.shelf import Shelf
@@ -71,6 +73,7 @@ def _explained(method: Callable[_P, _R]) -> Callable[_P, _R]:
 class _Call(NamedTuple):
     """What a method was called with: the model's inputs, and how to run them."""
 
+    method: str
     inputs: tuple[Any, ...]
     kwinputs: dict[str, Any]
     batch_size: int | None
@@ -92,6 +95,7 @@ class FunctionDraw:
 
     def __call__(self, *inputs: Any, **kwinputs: Any) -> Any:
         model = self._sampler.model
+        check_names("a draw", model, kwinputs)
         args, kwargs = given_inputs(model, inputs, kwinputs)
         batch = call_batch(model, args, dict(kwargs), axis=self._axis)
         above = torch.is_grad_enabled()
@@ -230,7 +234,7 @@ class MCDropout:
             keep their structure; what is not a tensor is as in the first draw.
         """
         n_draws = check.positive_int("n_draws", n_draws)
-        call = self._call(inputs, kwinputs, batch_size, progress, has_labels)
+        call = self._call("draws", inputs, kwinputs, batch_size, progress, has_labels)
         source = self._source(call)
         with self._bar(call, source, n_draws) as bar:
             stacks = Stacks(n_draws, several=source.several)
@@ -302,7 +306,7 @@ class MCDropout:
             )
         tau, picker = check.precision(precision), Picker("regress", output)
         rounds = Rounds(n_draws, tolerance, max_draws)
-        call = self._call(inputs, kwinputs, batch_size, progress, has_labels)
+        call = self._call("regress", inputs, kwinputs, batch_size, progress, has_labels)
         parts, draws = self._gathered(
             call,
             rounds,
@@ -319,11 +323,12 @@ class MCDropout:
                 drawn = drawn.stratified(design)
         return _improved(drawn, parts)
 
-    def classify(
+    def classify(  # noqa: PLR0913, as regress
         self,
         *inputs: Any,
         n_draws: int = 100,
-        output: Output | None = None,
+        output: Output | str | None = None,
+        class_dim: int | None = None,
         keep_draws: bool = True,
         tolerance: float | None = None,
         max_draws: int = MAX_DRAWS,
@@ -332,28 +337,46 @@ class MCDropout:
         has_labels: bool = False,
         **kwinputs: Any,
     ) -> CategoricalPredictive:
-        """The predictive distribution of a classification; the model returns logits.
+        """The predictive distribution of a classification.
 
-        The last axis holds the classes. The parameters are those of :meth:`regress`;
-        here ``tolerance`` is a fraction of √(p(1-p)) of each class.
+        Parameters
+        ----------
+        *inputs, **kwinputs
+            As for :meth:`draws`.
+        output : callable or str, optional
+            Picks the logits from what the model returns; or says what that is:
+            ``"logits"``; ``"probs"``, after a softmax; ``"logit"``, one number per row
+            of shape (batch,) or (batch, 1), of class 1 against class 0; ``"sigmoid"``,
+            its sigmoid. Without it they are logits, unless all rows sum to 1 or come
+            from a sigmoid, which is an error. Of probabilities that must be picked,
+            pick the logarithm.
+        class_dim : int, optional
+            The axis of the classes in what the model returns, as 1 in (batch, classes,
+            height, width). It must be given for outputs of more than two axes, but for
+            outputs of transformers that say it by their kind. In the answer classes
+            are always last.
+        tolerance : float, optional
+            As for :meth:`regress`, as a fraction of √(p(1-p)) of each class.
+        n_draws, keep_draws, max_draws, batch_size, progress, has_labels
+            As for :meth:`regress`.
+
+        Returns
+        -------
+        CategoricalPredictive
         """
-        picker = Picker("classify", output)
+        picker = ClassPicker.of("classify", output, class_dim)
         parts, logits = self._gathered(
-            self._call(inputs, kwinputs, batch_size, progress, has_labels),
+            self._call("classify", inputs, kwinputs, batch_size, progress, has_labels),
             Rounds(n_draws, tolerance, max_draws),
-            lambda session: Sampled(session, picker),
+            lambda session: Classified(session, picker),
             partial(CategoricalAccumulator, self.seed, False),
             keep_draws=keep_draws,
         )
         if logits is None:
             return together([part.result for part in parts])
-        found = by_rows(
-            logits,
-            lambda rows: CategoricalPredictive.from_logits(
-                logits[:, rows], seed=self.seed
-            ),
-        )
-        return found.stratified(parts[0].design)
+        logits = check.logits(logits)
+        found = by_rows(logits, lambda r: CategoricalPredictive.averaged(logits[:, r]))
+        return found.counted(self.seed).stratified(parts[0].design)
 
     def moments(
         self,
@@ -403,7 +426,7 @@ class MCDropout:
         from caveat.sampling.closed_form.moments import moments_of  # few need it
 
         picker = Picker("moments", output)
-        call = _Call(inputs, kwinputs, batch_size, False)
+        call = _Call("moments", inputs, kwinputs, batch_size, False)
         name = type(self.model).__name__
         parts = []
         for batch in self._source(call):
@@ -418,6 +441,7 @@ class MCDropout:
 
     def _call(
         self,
+        method: str,
         inputs: tuple[Any, ...],
         kwinputs: dict[str, Any],
         batch_size: int | None,
@@ -425,7 +449,7 @@ class MCDropout:
         has_labels: bool,
     ) -> _Call:
         """What was asked for; many independent rows are split if nobody said how."""
-        whole = _Call(inputs, kwinputs, batch_size, progress, has_labels)
+        whole = _Call(method, inputs, kwinputs, batch_size, progress, has_labels)
         if batch_size is not None or not self._are_many(inputs):
             return whole
         split = whole._replace(batch_size=_ROWS_AT_ONCE, automatic=True)
@@ -448,6 +472,7 @@ class MCDropout:
 
     def _source(self, call: _Call) -> Batches:
         batch_size = call.batch_size
+        check_names(call.method, self.model, call.kwinputs)
         if batch_size is not None:
             batch_size = check.positive_int("batch_size", batch_size)
         inputs, kwinputs = given_inputs(
@@ -473,9 +498,11 @@ class MCDropout:
         except CaveatError:
             raise
         except Exception as error:
-            if (reason := misfit(batch, self.model, error)) is None:
-                raise
-            raise InputTypeError(f"{reason} ({error})") from error
+            if (reason := misfit(batch, self.model, error)) is not None:
+                raise InputTypeError(f"{reason} ({error})") from error
+            if (reason := wrong_shape(batch, self.model, error)) is not None:
+                raise ShapeError(f"{reason} It says: {error}") from error
+            raise
         if call.batch_size is not None and not call.automatic:
             if (words := self._mixing(session)) is not None:
                 raise ParameterError(words(name, call.batch_size, batch.axis))
