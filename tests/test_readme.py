@@ -63,8 +63,8 @@ def from_the_hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         ("AutoModelForSequenceClassification", model),
         ("AutoTokenizer", tokenize),
     ):
-        kind = type(name, (), {"from_pretrained": lambda name, found=found: found})
-        monkeypatch.setattr(transformers, name, kind)
+        load = staticmethod(lambda name, found=found: found)
+        monkeypatch.setattr(getattr(transformers, name), "from_pretrained", load)
     return {"caveat": caveat, "texts": ["good", "bad"]}
 
 
