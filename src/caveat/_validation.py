@@ -30,6 +30,26 @@ def positive_int(name: str, value: Any) -> int:
     return number
 
 
+def boolean(name: str, value: Any) -> bool:
+    """True or False: of a word such as "no" Python would make True."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputTypeError(
+            f"{name} must be True or False. Got {value!r} of type "
+            f"{type(value).__name__}."
+        )
+    return bool(value)
+
+
+def axis(name: str, value: Any) -> int:
+    """The number of an axis, counted from the front: 0, 1, 2, …"""
+    number = _whole(name, value, least=0)
+    if number < 0:
+        raise ParameterError(
+            f"{name} must be counted from the front, at least 0. Got {value}."
+        )
+    return number
+
+
 def draw_number(value: Any) -> int:
     """The number of a draw: 0, 1, 2, …"""
     number = _whole("A draw number", value, least=0)
@@ -42,7 +62,11 @@ def unit_interval(name: str, value: Any) -> float:
     """A real number strictly between 0 and 1 (levels, tolerances)."""
     number = _real(name, value, "between 0 and 1")
     if not 0.0 < number < 1.0:
-        raise ParameterError(f"{name} must lie strictly between 0 and 1. Got {value}.")
+        percent = f"; if that is a percentage, pass {number / 100:g}"
+        hint = percent if 1.0 < number < 100.0 else ""
+        raise ParameterError(
+            f"{name} must lie strictly between 0 and 1. Got {value}{hint}."
+        )
     return number
 
 
@@ -376,19 +400,21 @@ def precision_for(value: Any, like: Tensor) -> Tensor:
         ) from None
 
 
-def quantile_levels(q: Any) -> list[float]:
+def quantile_levels(q: Any, name: str = "q") -> list[float]:
     """One level or a sequence of levels, each strictly between 0 and 1."""
     if isinstance(q, Tensor):
         q = q.tolist()
     values = [q] if isinstance(q, Real) else q
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise InputTypeError(
-            f"q must be a number between 0 and 1 or a sequence of them. "
+            f"{name} must be a number between 0 and 1 or a sequence of them. "
             f"Got {q!r} of type {type(q).__name__}."
         )
-    levels = [unit_interval("q", level) for level in values]
+    levels = [unit_interval(name, level) for level in values]
     if not levels:
-        raise ParameterError("q must hold at least one level. Got an empty sequence.")
+        raise ParameterError(
+            f"{name} must hold at least one level. Got an empty sequence."
+        )
     return levels
 
 

@@ -23,12 +23,13 @@ from caveat.decisions.conformal_predictives import (
 )
 from caveat.decisions.conformal_sets import LeastAmbiguous, SetScore
 from caveat.decisions.guarantees import CalibrationScores, Guarantee
-from caveat.errors import InputTypeError
+from caveat.errors import InputTypeError, ShapeError
 from caveat.evaluation.estimates import Array
 from caveat.evaluation.targets import (
     named_labels,
     observed_labels,
     one_output,
+    only_output,
     regression_of,
 )
 from caveat.predictive import (
@@ -106,7 +107,7 @@ class ConformalIntervals(Summarised):
         -------
         ConformalIntervalPredictive
         """
-        regression_of(predictive)
+        only_output(regression_of(predictive))
         return ConformalIntervalPredictive(
             predictive.n_draws, predictive, self.score, self.calibration
         )
@@ -125,6 +126,8 @@ class ConformalSets(Summarised):
         How implausible a class is.
     guarantee : Guarantee
         How implausible the class of a new row may be, and what is promised.
+    n_classes : int or None
+        Of the rows it was calibrated on; None if that was not noted.
 
     Examples
     --------
@@ -139,6 +142,7 @@ class ConformalSets(Summarised):
 
     score: SetScore
     guarantee: Guarantee
+    n_classes: int | None = None
 
     def summary(self) -> TextSummary:
         return _summary("ConformalSets", self.score, self.guarantee)
@@ -161,7 +165,13 @@ class ConformalSets(Summarised):
         array of bool, shape (rows, classes)
             An empty set says that no class is plausible at this level.
         """
-        return self.score.sets(predictive, self.guarantee.limit)
+        found, known = self.score.sets(predictive, self.guarantee.limit), self.n_classes
+        if known is not None and found.shape[-1] != known:
+            raise ShapeError(
+                f"The sets were calibrated on {known} classes, so they say nothing of "
+                f"predictions of {found.shape[-1]}."
+            )
+        return found
 
     def apply(self, predictive: ClassificationPredictive) -> ConformalSetPredictive:
         """New rows with conformal sets, and all else as it was.
@@ -233,7 +243,8 @@ def conformal(
         score = LeastAmbiguous() if score is None else _kind(score, SetScore)
         labels = observed_labels(predictive, y)
         found = score.calibration_scores(predictive, labels)
-        return ConformalSets(score, Guarantee.of(found, level))
+        n_classes = predictive.probs.shape[-1]
+        return ConformalSets(score, Guarantee.of(found, level), n_classes)
     score = ScaledResidual() if score is None else _kind(score, IntervalScore)
     regression = regression_of(predictive)
     values = one_output(regression, y).double().numpy(force=True)

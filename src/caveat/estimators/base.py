@@ -9,10 +9,11 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from caveat.errors import DataError
+from caveat.estimators.checking import validate_data
 from caveat.estimators.prior import Prior, checked_prior
 from caveat.estimators.saving import Stored, from_plain, read, write
 from caveat.estimators.seeds import seed_of

@@ -7,11 +7,12 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError
 from caveat.estimators.base import Array, DropoutEstimator, dense
+from caveat.estimators.checking import validate_data
 from caveat.estimators.labels import label_numbers
 from caveat.estimators.saving import labels_as_plain, labels_from_plain
 from caveat.estimators.seeds import seed_of

@@ -5,6 +5,7 @@
 """
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
@@ -14,14 +15,17 @@ from torch import Tensor
 
 from caveat import _validation
 from caveat._random import Seed, as_seed
-from caveat.errors import DrawsNotKeptError
+from caveat.errors import CaveatWarning, DrawsNotKeptError
 from caveat.predictive.base import DRAWS_FIRST, count_of
 from caveat.predictive.class_errors import ClassErrors
 from caveat.predictive.classification import ClassificationPredictive
 from caveat.predictive.late import Late
 from caveat.predictive.moments import Moments, working_dtype
+from caveat.predictive.softmax import look_like_probs
 from caveat.predictive.strata import Stratification, pooled, some_rows
 from caveat.predictive.tally import Averages, Tally
+
+_TINY = 1e-30  # from here on probabilities have all their digits
 
 
 @final
@@ -34,6 +38,12 @@ class CategoricalPredictive(ClassificationPredictive):
     ``draws`` is known whether the draws are kept or not. For ``variation_ratio`` one
     uniform number per draw serves all rows, so each row is right by itself, and the
     answer depends neither on batching nor on row order.
+
+    Attributes
+    ----------
+    method : str
+        How probabilities and entropies were found: ``"sampled"``, from the draws; or
+        ``"last masks"``, with several masks before the last layer for each draw.
 
     Examples
     --------
@@ -65,6 +75,7 @@ class CategoricalPredictive(ClassificationPredictive):
     _expected_entropy_error: Tensor | None = None
     _mutual_information_error: Tensor | None = None
     _late: Late[Mapping[str, Tensor]] | None = None
+    method: str = "sampled"
 
     @classmethod
     def from_logits(
@@ -87,7 +98,9 @@ class CategoricalPredictive(ClassificationPredictive):
         CategoricalPredictive
             Which keeps the logits as its ``draws``.
         """
-        found = cls.averaged(_validation.logits(logits).detach())
+        logits = _validation.logits(logits).detach()
+        _warn_of_probs(logits)
+        found = cls.averaged(logits)
         return found.counted(as_seed(seed)).stratified(design)
 
     @classmethod
@@ -205,6 +218,46 @@ class CategoricalPredictive(ClassificationPredictive):
         )
         counts = _counts_of(tally)
         return found._with(**{f"_{name}": v.to(dtype) for name, v in counts.items()})
+
+    def with_averages(
+        self,
+        probs: Tensor,
+        mean_entropy: Tensor,
+        *,
+        errors: Late[Mapping[str, Tensor]],
+        method: str,
+    ) -> Self:
+        """The same draws beside averages over the noise that were found better.
+
+        Parameters
+        ----------
+        probs : Tensor, shape (batch, *extra, classes)
+            Class probabilities.
+        mean_entropy : Tensor, shape (batch, *extra)
+            The average of their entropies.
+        errors : Late mapping of Tensor
+            Monte Carlo errors, by the name of what they are of.
+        method : str
+            How they were found.
+
+        Returns
+        -------
+        CategoricalPredictive
+            Which shares the draws of this one, and what is counted of them.
+        """
+        dtype = self._probs.dtype
+        entropy, expected, information = _entropies(probs, mean_entropy)
+        # Where probabilities underflow, the draws know their logarithms.
+        log_probs = torch.where(probs > _TINY, probs.log().to(dtype), self._log_probs)
+        return self._with(
+            _probs=probs.to(dtype),
+            _log_probs=log_probs,
+            _entropy=entropy.to(dtype),
+            _expected_entropy=expected.to(dtype),
+            _mutual_information=information.to(dtype),
+            _late=errors,
+            method=method,
+        )
 
     def with_errors(self, errors: Mapping[str, Tensor]) -> Self:
         """The same with Monte Carlo errors, by the name of what they are of."""
@@ -327,6 +380,16 @@ class CategoricalPredictive(ClassificationPredictive):
             return f"{rows}, point"
         kept = "kept" if self._draws is not None else "not kept"
         return f"{rows}, {count_of(self.n_draws, 'draw')} ({kept})"
+
+
+_PROBS = """The logits are at least 0 and sum to 1 in every row: they look like
+probabilities, of which the softmax is taken once more. Pass their logarithms."""
+
+
+def _warn_of_probs(logits: Tensor) -> None:
+    """Not of zeros and ones, which may be hard logits."""
+    if look_like_probs(logits) and bool(((logits > 0.0) & (logits < 1.0)).any()):
+        warnings.warn(_PROBS, CaveatWarning, stacklevel=3)
 
 
 def _errors(logits: Tensor, design: Stratification | None) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from caveat import _validation
 from caveat._upward import display
-from caveat.errors import ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive.base import Predictive
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class RegressionPredictive(Predictive):
             Told by ``cdf``, so that no quantile has to be solved for.
         """
         depth = (2.0 * self._cdf(self._target(y)) - 1.0).abs()
-        found = [depth <= one for one in _validation.quantile_levels(level)]
+        found = [depth <= one for one in _validation.quantile_levels(level, "level")]
         return found[0] if torch.as_tensor(level).ndim == 0 else torch.stack(found)
 
     def crps(self, y: Any) -> Tensor:
@@ -292,7 +292,12 @@ class RegressionPredictive(Predictive):
 
 def _per_output(name: str, value: Any, mean: Tensor) -> Tensor:
     """A finite number, or one per output, in the shape of the event of ``mean``."""
-    number = torch.as_tensor(value, dtype=mean.dtype, device=mean.device).detach()
+    try:
+        number = torch.as_tensor(value, dtype=mean.dtype, device=mean.device).detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputTypeError(
+            f"{name} must be a number or one per output. Got {value!r}."
+        ) from error
     event = mean.shape[1:]
     try:
         return _validation.finite(name, number).expand(event)

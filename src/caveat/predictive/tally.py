@@ -154,9 +154,13 @@ def _read(block: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     logits = block.to(working_dtype(block.dtype))
     log_probs = logits.log_softmax(-1)
     probs = log_probs.exp()
+    return logits, log_probs, probs, entropies_of(probs, log_probs)
+
+
+def entropies_of(probs: Tensor, log_probs: Tensor) -> Tensor:
+    """Of distributions on the last axis."""
     # E9, one term each: H(p_t) = -sum_c p_tc log p_tc, with 0 log 0 = 0
-    entropies = -(probs * log_probs.clamp_min(_LOG_OF_ZERO)).sum(-1)
-    return logits, log_probs, probs, entropies
+    return -(probs * log_probs.clamp_min(_LOG_OF_ZERO)).sum(-1)
 
 
 def _check(entropy: Tensor, logits: Tensor) -> None:

@@ -16,6 +16,7 @@ from caveat import _validation as check
 from caveat._torch import op_name
 from caveat.errors import ParameterError, ShapeError
 from caveat.predictive.moments import working_dtype
+from caveat.predictive.softmax import are_probs, look_like_probs
 from caveat.sampling.endings import is_view
 from caveat.sampling.engine import Session
 from caveat.sampling.gathering import Reading
@@ -161,15 +162,9 @@ class Classified(Reading):
             raise ParameterError(_SIGMOIDS.format(n=n_columns))
 
 
-def look_like_probs(values: Tensor) -> bool:
-    """Whether all rows are at least 0 and sum to 1, along the last axis."""
-    first = values[(0,) * (values.ndim - 1)]
-    return _are_probs(first) and _are_probs(values)
-
-
 def log_of_probs(probs: Tensor) -> Tensor:
     """Logits of probabilities on the last axis: their logarithms."""
-    if not _are_probs(probs):
+    if not are_probs(probs):
         sums = probs.sum(-1)
         raise ParameterError(
             f'output="probs" is for rows that are at least 0 and sum to 1. Got values '
@@ -178,13 +173,6 @@ def log_of_probs(probs: Tensor) -> Tensor:
             f"leave output out."
         )
     return probs.to(working_dtype(probs.dtype)).log()
-
-
-def _are_probs(values: Tensor) -> bool:
-    wide = values.to(working_dtype(values.dtype))
-    slack = 1e-2 if values.dtype in (torch.float16, torch.bfloat16) else 1e-4
-    sums = (wide.sum(-1) - 1.0).abs() <= slack
-    return bool(sums.all()) and bool((wide >= 0.0).all())
 
 
 def _both(kind: str, numbers: Tensor) -> Tensor:

@@ -78,7 +78,12 @@ def stochastic(
     (True, True)
     """
     _check_call(check_model(model))
-    sampler = Sampler(model, as_seed(seed), bool(shared), bool(stratified))
+    sampler = Sampler(
+        model,
+        as_seed(seed),
+        check.boolean("shared", shared),
+        check.boolean("stratified", stratified),
+    )
     block = _Block(
         sampler, count() if draw is None else repeat(check.draw_number(draw))
     )

@@ -34,7 +34,7 @@ from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.sparse import is_sparse
 from caveat.sampling.store import MOST_WAYS, Known
-from caveat.sampling.tape import Tape
+from caveat.sampling.tape import Ref, Tape
 from caveat.sampling.templates import Constants, Template, template_of
 from caveat.sampling.trees import flatten
 
@@ -215,7 +215,7 @@ class Session:
     def watching(self, tape: Tape) -> "Replay | None":
         """Draws of the tape of this pass with outputs of its own after the model's."""
         replay = Replay(Program(optimised(tape), frozenset()), {}, tape.outputs)
-        return replay if self._agrees(replay) else None
+        return replay if self.agrees(replay) else None
 
     def outputs(self, draws: range) -> Iterator[list[Any]]:
         """The leaves of the model's output for each draw.
@@ -319,12 +319,12 @@ class Session:
             name = type(self._sampler.model).__name__
             raise NoStochasticSiteError(_UNUSED.format(name=name))
         way = Way(template, constants)
-        if not way.settle(self._agrees):
+        if not way.settle(self.agrees):
             return
         self._ways.insert(0, way)
         self._kind.note(template, self._batch, self._tensors)
 
-    def _agrees(self, replay: "Replay") -> bool:
+    def agrees(self, replay: "Replay") -> bool:
         """Whether a replay gives what the model gave; asked once for its source."""
         verdicts = self._plan.verdicts
         if replay.source not in verdicts:
@@ -338,17 +338,22 @@ class Way:
 
     def __init__(self, template: Template, constants: Constants) -> None:
         self.template = template
-        self._constants = constants
+        self.constants = constants
 
     @cached_property
     def replay(self) -> Replay:
         """A source of draws; :meth:`settle` has found it."""
-        leaves = self.template.leaves(self._constants)
-        return Replay(self.template.memo["program"], self._constants, leaves)
+        leaves = self.template.leaves(self.constants)
+        return Replay(self.template.memo["program"], self.constants, leaves)
 
     def tape(self) -> Tape:
         """The noisy part, as a tape of its own."""
-        return self.template.tape(self._constants)
+        return self.template.tape(self.constants)
+
+    def replay_of(self, program: Program, more: Ref) -> Replay:
+        """Draws by another program, which gives one value after the leaves."""
+        leaves = [*self.template.leaves(self.constants), more]
+        return Replay(program, self.constants, leaves)
 
     def again(self, seed: int, draw: int) -> list[Any] | None:
         """The leaves of a draw, if it goes this way."""
@@ -356,9 +361,9 @@ class Way:
 
     def settle(self, agrees: Callable[[Replay], bool]) -> bool:
         """Find the fastest program that gives what the model gave."""
-        leaves = self.template.leaves(self._constants)
+        leaves = self.template.leaves(self.constants)
         for program in programs(self.tape(), self.template.handed):
-            replay = Replay(program, self._constants, leaves)
+            replay = Replay(program, self.constants, leaves)
             if agrees(replay):
                 self.template.memo["program"] = program
                 return True

@@ -3,6 +3,7 @@
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from inspect import Signature, signature
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import CaveatError, InputTypeError, ParameterError, ShapeError
 from caveat.sampling.sparse import is_sparse, same_rows, take_rows
 from caveat.sampling.trees import Structure, flatten_call, unflatten
 
@@ -184,6 +185,12 @@ class Batch:
         return 0, 0
 
     @property
+    def is_flat(self) -> bool:
+        """Whether there are several rows, but nothing in a row."""
+        sized = [v.dim() for v in self.leaves if isinstance(v, Tensor)]
+        return self.rows > 1 and max(sized) == 1
+
+    @property
     def rows_with_nan(self) -> list[int]:
         """The rows with a NaN in some input."""
         found = torch.zeros(self.rows, dtype=torch.bool)
@@ -323,6 +330,21 @@ def _no_tensor(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     )
 
 
+@contextmanager
+def telling(batch: Batch, model: nn.Module) -> Iterator[None]:
+    """Say what is wrong with the inputs of a model that fails of them."""
+    try:
+        yield
+    except CaveatError:
+        raise
+    except Exception as error:
+        if (reason := misfit(batch, model, error)) is not None:
+            raise InputTypeError(f"{reason} ({error})") from error
+        if (reason := wrong_shape(batch, model, error)) is not None:
+            raise ShapeError(f"{reason} It says: {error}") from error
+        raise
+
+
 def wrong_shape(batch: Batch, model: nn.Module, error: Exception) -> str | None:
     """Which shapes a model was given, if those are what it fails of."""
     if not isinstance(error, RuntimeError | ValueError | IndexError):
@@ -375,7 +397,7 @@ _ABOUT_KINDS = re.compile(
 
 # Words of torch's errors about sizes.
 _ABOUT_SHAPES = re.compile(
-    r"shapes? |[Ss]ize|dimension|channels|elements|Kernel size|out of range|broadcast"
+    r"shapes? |[Ss]izes? |[Dd]imension|channels|number of elements|broadcast"
 )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
-from caveat.errors import CaveatError, InputTypeError, ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -29,6 +29,7 @@ from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.gathering import (
     MAX_DRAWS,
+    FoundMoments,
     Gathering,
     Part,
     Reading,
@@ -36,7 +37,7 @@ from caveat.sampling.gathering import (
     Sampled,
 )
 from caveat.sampling.given import given_inputs
-from caveat.sampling.inputs import Batch, check_model, misfit, wrong_shape
+from caveat.sampling.inputs import Batch, check_model, telling
 from caveat.sampling.names import check_names
 from caveat.sampling.outputs import Output, Picker, check_nan
 from caveat.sampling.rewriting import without_writes
@@ -99,7 +100,8 @@ class FunctionDraw:
         args, kwargs = given_inputs(model, inputs, kwinputs)
         batch = call_batch(model, args, dict(kwargs), axis=self._axis)
         above = torch.is_grad_enabled()
-        return self._sampler.one_pass(batch, self.number, above_autograd=above)
+        with telling(batch, model):
+            return self._sampler.one_pass(batch, self.number, above_autograd=above)
 
     def __repr__(self) -> str:
         name = type(self._sampler.model).__name__
@@ -130,9 +132,10 @@ class MCDropout:
     batch_dim : int
         The axis of the inputs that holds the rows.
     analytic : bool, optional
-        Closed forms in :meth:`regress` for networks that end in noise and a linear
-        layer. By default they are used where they are exact, where they cost next to
-        nothing, and with a ``tolerance``. True: wherever possible. False: never.
+        For networks that end in noise and a linear layer: closed forms in
+        :meth:`regress`, several last masks for each draw in :meth:`classify`. By
+        default they are used where they are exact, where they cost next to nothing,
+        and with a ``tolerance``. True: wherever possible. False: never.
 
     Examples
     --------
@@ -156,9 +159,14 @@ class MCDropout:
         analytic: bool | None = None,
     ) -> None:
         self._sampler = Sampler(
-            check_model(model), as_seed(seed), bool(shared), bool(stratified)
+            check_model(model),
+            as_seed(seed),
+            check.boolean("shared", shared),
+            check.boolean("stratified", stratified),
         )
-        self._axis = check.draw_number(batch_dim)
+        self._axis = check.axis("batch_dim", batch_dim)
+        if analytic is not None:
+            analytic = check.boolean("analytic", analytic)
         self._analytic = analytic
 
     @property
@@ -339,6 +347,10 @@ class MCDropout:
     ) -> CategoricalPredictive:
         """The predictive distribution of a classification.
 
+        If the network ends in noise and a linear layer, probabilities and entropies
+        may be averaged over several last masks for each draw, which costs little;
+        ``method`` of the result says so.
+
         Parameters
         ----------
         *inputs, **kwinputs
@@ -368,15 +380,16 @@ class MCDropout:
         parts, logits = self._gathered(
             self._call("classify", inputs, kwinputs, batch_size, progress, has_labels),
             Rounds(n_draws, tolerance, max_draws),
-            lambda session: Classified(session, picker),
+            partial(self._class_reading, picker, saves_draws=tolerance is not None),
             partial(CategoricalAccumulator, self.seed, False),
             keep_draws=keep_draws,
         )
         if logits is None:
-            return together([part.result for part in parts])
+            return _improved_classes(together([part.result for part in parts]), parts)
         logits = check.logits(logits)
         found = by_rows(logits, lambda r: CategoricalPredictive.averaged(logits[:, r]))
-        return found.counted(self.seed).stratified(parts[0].design)
+        found = found.counted(self.seed).stratified(parts[0].design)
+        return _improved_classes(found, parts)
 
     def moments(
         self,
@@ -493,16 +506,12 @@ class MCDropout:
     def _session(self, call: _Call, batch: Batch) -> Session:
         """Ready to draw for a batch."""
         name = type(self.model).__name__
-        try:
+        with telling(batch, self.model):
             session = self._sampler.session(batch)
-        except CaveatError:
-            raise
-        except Exception as error:
-            if (reason := misfit(batch, self.model, error)) is not None:
-                raise InputTypeError(f"{reason} ({error})") from error
-            if (reason := wrong_shape(batch, self.model, error)) is not None:
-                raise ShapeError(f"{reason} It says: {error}") from error
-            raise
+        if call.method != "draws" and batch.is_flat and session.rows_mix:
+            outputs = [v for v in session.first_leaves if isinstance(v, Tensor)]
+            if all(batch.rows not in v.shape[:1] for v in outputs):
+                raise ShapeError(_one_case(name, call.method, batch.rows))
         if call.batch_size is not None and not call.automatic:
             if (words := self._mixing(session)) is not None:
                 raise ParameterError(words(name, call.batch_size, batch.axis))
@@ -530,7 +539,7 @@ class MCDropout:
     ) -> tuple[list[Part], Tensor | None]:
         """What is left of each batch, and all draws if they are kept."""
         source, shelf = self._source(call), None
-        if keep_draws:
+        if check.boolean("keep_draws", keep_draws):
             known = rounds.n_draws if rounds.tolerance is None else None
             shelf = Shelf(n_draws=known, several=source.several)
         with self._bar(call, source, rounds.n_draws) as bar:
@@ -565,6 +574,20 @@ class MCDropout:
         memo[known] = closed is not None
         return Sampled(session, picker) if closed is None else closed
 
+    def _class_reading(
+        self, picker: ClassPicker, session: Session, *, saves_draws: bool
+    ) -> Reading:
+        """The draws of a classification, with more last masks where they are cheap."""
+        plain = picker.output is None and picker.kind in (None, "logits")
+        if self._analytic is False or not plain:
+            return Classified(session, picker)
+        from caveat.sampling.last_masks import ANY, FREE, SAVED, last_masks_reading
+
+        share = ANY if self._analytic else SAVED if saves_draws else FREE
+        ending = partial(_ending, session, picker)
+        found = last_masks_reading(session, picker, ending, share)
+        return Classified(session, picker) if found is None else found
+
 
 def _ending(session: Session, picker: Picker) -> Ending | None:
     """The end of the tape of the output that is read, if it is the usual one."""
@@ -581,7 +604,7 @@ def _ending(session: Session, picker: Picker) -> Ending | None:
 
 def _improved(drawn: GaussianPredictive, parts: Sequence[Part]) -> GaussianPredictive:
     """The predictive of draws, with closed forms if every batch has them."""
-    known = [part.found for part in parts if part.found is not None]
+    known = [part.found for part in parts if isinstance(part.found, FoundMoments)]
     if len(known) < len(parts):
         return drawn
     from caveat.sampling.closed_form.readings import improved
@@ -589,11 +612,31 @@ def _improved(drawn: GaussianPredictive, parts: Sequence[Part]) -> GaussianPredi
     return improved(drawn, known, parts[0].evidence)
 
 
+def _improved_classes(
+    drawn: CategoricalPredictive, parts: Sequence[Part]
+) -> CategoricalPredictive:
+    """The predictive of draws, with more last masks if every batch has them."""
+    if any(part.found is None for part in parts):
+        return drawn
+    from caveat.sampling.last_masks import FoundClasses, improved_classes
+
+    known = [part.found for part in parts if isinstance(part.found, FoundClasses)]
+    return improved_classes(drawn, known, parts[0].evidence)
+
+
 def _gaussian(tau: Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
     """The predictive of some rows of the draws."""
     if tau.dim():
         tau = check.precision_for(tau, draws[0])[rows]
     return GaussianPredictive.from_draws(draws[:, rows], precision=tau)
+
+
+def _one_case(name: str, method: str, rows: int) -> str:
+    return (
+        f"{method} needs inputs with rows. Got a single axis of {rows} numbers, and "
+        f"the output of {name} has no axis of {rows}: it takes them for one case. Pass "
+        f"x[None] for that."
+    )
 
 
 def _mixed(name: str, batch_size: int, axis: int) -> str:

@@ -7,10 +7,11 @@ import torch
 from scipy.special import stdtr
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from caveat import _validation
 from caveat.errors import ParameterError
+from caveat.estimators.checking import validate_data
 from caveat.estimators.labels import label_numbers
 from caveat.estimators.linear.base import LinearSettings, generator_of
 from caveat.estimators.linear.settings import new_matrix

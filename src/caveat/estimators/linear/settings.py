@@ -6,9 +6,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from caveat.errors import CaveatWarning, ParameterError
+from caveat.estimators.checking import validate_data
 from caveat.maxent.linear import (
     Design,
     Features,
