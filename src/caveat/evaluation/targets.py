@@ -158,7 +158,7 @@ def _whole_numbers(y: Any) -> Tensor:
         raise InputTypeError(
             f"y must hold class numbers, integers from 0. Got {type(y).__name__} of "
             f"{_kind_of(y)}; say what names stand for, in the order of the class "
-            f"numbers: classes=[...]; or number them: np.unique(y, return_inverse=True)."
+            f"numbers: classes=[...], or number them: np.unique(y, return_inverse=True)"
         )
     return torch.from_numpy(given)
 
