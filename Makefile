@@ -14,8 +14,8 @@ TORCH   ?= 2.15.0
 COMPAT  := .venv-compat-$(TORCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check lint types unit test-slow compat bench bench-quick \
-        format clean
+.PHONY: help install demo test check lint types unit test-slow compat wheel bench \
+        bench-quick format clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ compat: $(COMPAT)/.installed  ## sampling and predictive tests with another PyTo
 	OMP_WAIT_POLICY=PASSIVE $(COMPAT)/bin/python -m pytest -m 'not slow' \
 		tests/sampling tests/predictive tests/zoo tests/test_torch.py
 
+wheel: install  ## build dist/caveat-*.whl
+	$(PIP) wheel --quiet --no-deps --wheel-dir dist .
+
 bench: install  ## speed and memory against the plain loop (and peers, if installed)
 	$(BIN)/python -m benchmarks
 
@@ -70,4 +73,4 @@ format: install  ## let ruff format and fix
 	$(BIN)/ruff format .
 
 clean:          ## remove the environment, caches and outputs
-	rm -rf $(VENV) .venv-compat-* outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-compat-* dist outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis

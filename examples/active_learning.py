@@ -385,7 +385,7 @@ def carry_out(experiment: Experiment, options: argparse.Namespace) -> list[Point
     folder = options.runs or options.output / "active_learning_runs"
     work = partial(run, experiment, folder if options.mnist else None)
     start = time.monotonic()
-    for found in spread(work, jobs, options.workers):
+    for _, found in spread(work, jobs, options.workers):
         records += found
         last = found[-1]
         print(

@@ -407,8 +407,10 @@ def all_records(path: Path, jobs: Sequence[Job], n_workers: int | None) -> list[
     records = [r for r in read_records(path, Record) if r.job in set(jobs)]
     done = {record.job for record in records}
     waiting = [job for job in jobs if job not in done]
-    for count, record in enumerate(spread(play, waiting, n_workers), start=1):
+    place = {job: number for number, job in enumerate(jobs)}
+    for count, (_, record) in enumerate(spread(play, waiting, n_workers), start=1):
         records.append(record)
+        records.sort(key=lambda one: place[one.job])  # they end in any order
         if count % 20 == 0 or count == len(waiting):
             write_records(path, records)
             print(f"{len(records)} of {len(jobs)} runs", flush=True)
@@ -422,8 +424,8 @@ def all_spreads(
     spreads = read_records(path, Spread)
     if {(s.model, s.seed) for s in spreads} == {(w.model, w.seed) for w in watches}:
         return spreads
-    spreads = [s for part in spread(watch, watches, n_workers) for s in part]
-    write_records(path, spreads)
+    found = dict(spread(watch, watches, n_workers))
+    write_records(path, [s for one in watches for s in found[one]])
     return read_records(path, Spread)
 
 

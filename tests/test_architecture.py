@@ -64,6 +64,23 @@ def test_imports_point_downwards(path):
         assert PLACE[part] < PLACE[own], f"{own} imports {part}"
 
 
+def upward_calls() -> set[tuple[str, str]]:
+    """(file, module) of every figure that is fetched from above."""
+    return {
+        (short(path), node.args[0].value.split(":")[0])
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "display"
+    }
+
+
+def test_only_figures_are_fetched_from_above():
+    assert upward_calls() == {
+        ("predictive/regression.py", "caveat.evaluation.displays"),
+        ("predictive/classification.py", "caveat.evaluation.displays"),
+    }
+
+
 # Names
 
 

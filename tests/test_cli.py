@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,9 +76,55 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"caveat {caveat.__version__}\n"
 
 
-def test_help_names_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    assert "demo" in capsys.readouterr().out
+@pytest.mark.parametrize("ask", ["-h", "--help"])
+@pytest.mark.parametrize("command", ["", "demo", "reproduce", "reproduce co2", "data"])
+def test_help_names_the_command(
+    ask: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), ask]) == 0
+    shown = capsys.readouterr().out
+    assert f"Usage: caveat {command}".rstrip() in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_what_is_printed_fits_80_columns(quick: Outcome) -> None:
+    lines = [line for line in quick.printed.splitlines() if "wrote" not in line]
+    assert lines and max(map(len, lines)) <= 80
+
+
+def test_the_demo_shows_its_figures_in_letters_too(quick: Outcome) -> None:
+    assert "observed x" in quick.printed and "165°" in quick.printed
+
+
+def loaded(code: str, *modules: str) -> str:
+    """Which of the modules a new process has loaded after some code."""
+    code = f"import sys\n{code}\nprint([m for m in {modules} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()[-1]
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """Modules, not seconds: seconds are those of the machine."""
+    code = "from caveat.cli import main; main(['--help'])"
+    assert loaded(code, "torch", "numpy", "scipy", "matplotlib", "sklearn") == "[]"
+
+
+def test_the_demo_starts_with_little_more_than_torch() -> None:
+    """What takes long to import comes when it is needed, or not at all."""
+    heavy = ("matplotlib", "sklearn", "pandas", "scipy.stats", "scipy.optimize")
+    assert loaded("import caveat.demo", *heavy, "torch._dynamo") == "[]"
+
+
+def test_a_reproduction_starts_without_what_it_does_not_need() -> None:
+    code = (
+        "from pathlib import Path; from caveat.papers.catalogue import REPRODUCTIONS\n"
+        "import caveat.papers.runner\n"
+        "REPRODUCTIONS[0].experiment(Path('x'))"
+    )
+    heavy = ("sklearn", "pandas", "statsmodels", "jax", "torch._dynamo")
+    assert loaded(code, *heavy, "matplotlib.pyplot") == "[]"
 
 
 @pytest.mark.parametrize(

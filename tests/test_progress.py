@@ -23,7 +23,12 @@ def test_nothing_is_shown_beside_a_terminal(impatient, capfd, show):
     assert captured.out == captured.err == ""
 
 
-def test_a_bar_that_is_asked_for(impatient):
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes what follows for a terminal
+
+
+def test_a_bar_that_is_asked_for(impatient, terminal):
     with ProgressBar("draws", 3, True) as bar:
         bar.advance(2)
         (task,) = bar._progress.tasks
@@ -77,7 +82,25 @@ def test_a_printed_audit_leaves_the_generator_of_python_alone():
     assert in_a_new_process(code) == "True"
 
 
-def test_a_bar_is_closed_after_an_error(impatient):
+def test_lines_where_there_is_no_terminal(impatient, capfd, monkeypatch):
+    """One at first, one when enough time has passed, one at the end."""
+    with ProgressBar("jobs", 30, True) as bar:
+        for done in range(1, 31):
+            monkeypatch.setattr(_progress, "_BETWEEN", 0.0 if done == 19 else 1e6)
+            if done == 20:
+                bar._next_line = 0.0
+            bar.advance()
+    told = [line.split(",")[0] for line in capfd.readouterr().err.splitlines()]
+    assert told == ["jobs: 1 of 30", "jobs: 20 of 30", "jobs: 30 of 30"]
+
+
+def test_a_line_without_a_known_end(impatient, capfd):
+    with ProgressBar("rows", None, True) as bar:
+        bar.advance(3)
+    assert capfd.readouterr().err.startswith("rows: 3, 0 s\n")
+
+
+def test_a_bar_is_closed_after_an_error(impatient, terminal):
     with pytest.raises(KeyError), ProgressBar("rows", None, True) as bar:
         bar.advance()
         raise KeyError

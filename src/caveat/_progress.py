@@ -1,6 +1,7 @@
 """A progress bar for work that turns out to be long."""
 
 import random
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +12,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _PATIENCE = 1.0  # seconds before a bar appears
+_BETWEEN = 10.0  # seconds between lines where there is no terminal
 
 
 class ProgressBar:
     """A bar that shows itself on a terminal once the work has taken a second.
+
+    In a file or a pipe, where a bar would only be seen at its end, it is a line every
+    ten seconds, if it is asked for.
 
     Parameters
     ----------
@@ -23,7 +28,8 @@ class ProgressBar:
     total : int or None
         How many there will be, if known.
     show : bool or None
-        False never shows it; None shows it on a terminal only, True always.
+        False never shows it; None shows it on a terminal only, True also elsewhere,
+        as lines.
     """
 
     def __init__(self, what: str, total: int | None, show: bool | None) -> None:
@@ -33,6 +39,7 @@ class ProgressBar:
         self._start = time.perf_counter()
         self._done = 0
         self._progress: Progress | None = None
+        self._next_line: float | None = None  # when it is due; None: no lines
 
     def __enter__(self) -> Self:
         return self
@@ -45,17 +52,32 @@ class ProgressBar:
     ) -> None:
         if self._progress is not None:
             self._progress.stop()
+        elif self._next_line is not None:
+            self._line()
 
     def advance(self, by: int = 1) -> None:
         """Note that ``by`` more are done."""
         self._done += by
         if self._show is False:
             return
-        if self._progress is None and time.perf_counter() - self._start > _PATIENCE:
+        now = time.perf_counter()
+        if self._next_line is not None:
+            if now >= self._next_line:
+                self._line()
+            return
+        if self._progress is None and now - self._start > _PATIENCE:
             with python_generator_kept():
                 self._open()
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], completed=self._done)
+
+    def _line(self) -> None:
+        """Say how far it is, without the means of a terminal."""
+        now = time.perf_counter()
+        self._next_line = now + _BETWEEN
+        total = "" if self._total is None else f" of {self._total}"
+        seconds = f"{now - self._start:.0f} s"
+        print(f"{self._what}: {self._done}{total}, {seconds}", file=sys.stderr)
 
     def _open(self) -> None:
         # Only now: most work is done before a bar would be shown.
@@ -69,9 +91,10 @@ class ProgressBar:
         )
 
         console = Console(stderr=True)
-        if self._show is None:
-            self._show = console.is_terminal
-        if not self._show:
+        if not console.is_terminal:
+            if self._show:
+                self._line()
+            self._show = bool(self._show)
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         self._progress = Progress(

@@ -348,6 +348,24 @@ def finite(name: str, value: Tensor) -> Tensor:
     return value
 
 
+def as_tensor(y: Any, *, real: bool = False) -> Any:
+    """What was observed as a tensor: arrays, lists, and columns of a data frame.
+
+    With ``real``, whole numbers are taken for real ones, but those of a tensor, whose
+    type was chosen. What is no array of numbers is passed on, for others to refuse.
+    """
+    if isinstance(y, Tensor):
+        return y
+    try:
+        array = np.asarray(y)
+    except (TypeError, ValueError):  # rows of different lengths
+        return y
+    if array.dtype.kind not in "iufb":
+        return y
+    whole = real and array.dtype.kind in "iu"
+    return torch.as_tensor(array.astype(np.float64) if whole else array)
+
+
 def target(y: Any, like: Tensor) -> Tensor:
     """Observed values of exactly the shape, and then of the type, of ``like``."""
     observed = floating("y", y)
@@ -463,6 +481,17 @@ def class_labels(y: Any, shape: Sequence[int], n_classes: int) -> Tensor:
             f"leave out rows with an ignored or unknown label."
         )
     return y.long()
+
+
+def class_names(names: Any, n_classes: int) -> list[Any]:
+    """Names of all classes, each its own, in the order of their numbers."""
+    found = names.tolist() if isinstance(names, np.ndarray | Tensor) else list(names)
+    if len(found) != n_classes or len(set(found)) != n_classes:
+        raise ParameterError(
+            f"classes must be the {n_classes} different names of the classes, in the "
+            f"order of their numbers. Got {len(found)}, {len(set(found))} different."
+        )
+    return found
 
 
 def row_index(index: Any, n_rows: int) -> slice | Tensor:

@@ -7,16 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from caveat._optional import require
 from caveat._version import __version__
-from caveat.errors import CaveatError
+from caveat.errors import CaveatError, StoppedError
 from caveat.papers.catalogue import REPRODUCTIONS, Option, Reproduction
+
+_INTERRUPTED = 130  # the exit code that shells know for Ctrl-C
+_HELP = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
     name="caveat",
     help="Every prediction with its caveat: dropout as Bayesian inference.",
     no_args_is_help=True,
     add_completion=False,
+    context_settings=_HELP,  # for all commands below it
 )
 
 
@@ -51,8 +54,7 @@ def demo(
     ] = 0,
 ) -> None:
     """CO2 extrapolated and a digit rotated, with their uncertainty (two minutes)."""
-    require("matplotlib", extra="plot")
-    from caveat.demo import run  # here: it brings matplotlib and scikit-learn
+    from caveat.demo import run  # here: it brings torch
 
     run(output, quick=quick, seed=seed)
 
@@ -85,7 +87,8 @@ def _parameter(option: Option) -> inspect.Parameter:
 def _offer(reproduction: Reproduction) -> None:
     def command(**given: Any) -> None:
         output, quick, workers = (given.pop(k) for k in ("output", "quick", "workers"))
-        typer.echo(reproduction.run(output, quick=quick, n_workers=workers, **given))
+        page = reproduction.run(output, quick=quick, n_workers=workers, **given)
+        _print_page(page)
         typer.echo(f"Written to {output}")
 
     folder = Option(
@@ -99,6 +102,14 @@ def _offer(reproduction: Reproduction) -> None:
         [_parameter(option) for option in options]
     )
     reproduce.command(reproduction.name, help=reproduction.summary)(command)
+
+
+def _print_page(page: str) -> None:
+    """Markdown in the width of the terminal, or 80 columns."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(page))
 
 
 for _each in REPRODUCTIONS:
@@ -119,11 +130,13 @@ def list_data() -> None:
 
     from caveat.data import list_datasets
 
-    table = Table("name", "what", "found", "licence")
+    table = Table("name", "what", "licence", show_lines=True)
     for info in list_datasets():
         missing = "can be downloaded" if info.downloadable else "not here"
-        found = str(info.present) if info.present else missing
-        table.add_row(info.name, info.description, found, info.licence)
+        found = f"in {info.present}" if info.present else missing
+        table.add_row(info.name, f"{info.description}\n[dim]{found}[/]", info.licence)
+    for column in table.columns:
+        column.overflow = "fold"  # a path that is cut off is of no use
     Console().print(table)
 
 
@@ -148,12 +161,16 @@ def main(argv: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0 if all went well, 2 for arguments that make no sense.
+        The exit code: 0 if all went well, 2 for arguments that make no sense, 130 if
+        it was stopped by Ctrl-C.
     """
     try:
         app(args=argv, prog_name="caveat")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except StoppedError as stopped:
+        typer.echo(f"caveat: {stopped}", err=True)
+        return _INTERRUPTED
     except CaveatError as error:
         typer.echo(f"caveat: {error}", err=True)
         return 1

@@ -12,6 +12,7 @@
     ├── DrawsNotKeptError       (also RuntimeError)  asked of moments what needs draws
     ├── NoAnswerError           (also RuntimeError)  asked what a predictive cannot know
     ├── DivergedError           (also RuntimeError)  training left the finite numbers
+    ├── StoppedError            (also RuntimeError)  Ctrl-C; says what is kept
     ├── DataError               (also OSError)       a data file is absent or damaged
     └── MissingExtraError       (also ImportError)   an optional package is absent
 
@@ -79,6 +80,10 @@ class NoAnswerError(CaveatError, RuntimeError):
 
 class DivergedError(CaveatError, RuntimeError):
     """The weights or the loss of a network are no longer finite."""
+
+
+class StoppedError(CaveatError, RuntimeError):
+    """Long work was stopped by Ctrl-C; the message says how much of it is kept."""
 
 
 class DataError(CaveatError, OSError):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from caveat.data import embedded, load_co2_monthly, load_digits_images
-from caveat.errors import MissingExtraError
 
 
 def test_co2_is_the_monthly_mean_of_the_weekly_series() -> None:
@@ -33,13 +32,13 @@ def test_co2_years_are_the_middle_of_the_month() -> None:
     assert series.year[-1] == pytest.approx(2001 + 11.5 / 12)
 
 
-def test_co2_says_which_extra_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr("caveat._optional.import_module", absent)
-    with pytest.raises(MissingExtraError, match=r"caveat\[report\]"):
-        load_co2_monthly()
+def test_co2_is_that_of_statsmodels() -> None:
+    datasets = pytest.importorskip("statsmodels.datasets")
+    weekly = datasets.co2.load_pandas().data["co2"]
+    monthly = weekly.resample("MS").mean().dropna()
+    series = load_co2_monthly()
+    assert np.array_equal(series.month, monthly.index.to_numpy("datetime64[M]"))
+    assert np.array_equal(series.value, monthly.to_numpy())
 
 
 def test_digits() -> None:

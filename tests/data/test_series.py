@@ -45,7 +45,7 @@ def test_co2_transform_is_that_of_the_paper(real_data: Path) -> None:
         start += len(part)
 
 
-def test_co2_without_the_arrays_comes_from_statsmodels(cache: Path) -> None:
+def test_co2_without_the_arrays_comes_from_the_monthly_series(cache: Path) -> None:
     co2 = load_co2()
     monthly = load_co2_monthly()
     assert "statsmodels" in co2.source

@@ -108,3 +108,15 @@ def test_weight_decay_is_that_of_the_optimiser() -> None:
     )
     shown = co2._settings(task, TINY, 3.0)["weight decay"]
     assert max(g["weight_decay"] for g in groups) == pytest.approx(shown)
+
+
+def test_the_picture_has_the_numbers_of_the_predictive() -> None:
+    task = co2.CO2Task.of(load_co2_monthly())
+    draws = torch.zeros(2, len(task.x), 1)
+    found = co2.picture(task, GaussianPredictive.from_draws(draws, precision=4.0))
+    lines = found.splitlines()
+    assert [line.split()[0] for line in lines[1:-1]] == [
+        str(year) for year in range(1962, 2001, 4)
+    ]
+    assert all(line.endswith(f"± {task.scale:.1f}") for line in lines[1:-1])  # 2 sd
+    assert all(len(line) <= 80 for line in lines)

@@ -8,7 +8,7 @@ import torch
 from sklearn.model_selection import train_test_split
 
 from caveat.data import load_digits_images
-from caveat.demo import digits
+from caveat.demo import digits, digits_figure
 from caveat.predictive import CategoricalPredictive
 from caveat.sampling import MCDropout
 
@@ -70,7 +70,7 @@ def test_top_classes_are_likely_somewhere() -> None:
     logits = torch.full((5, 2, 10), -9.0)
     logits[:, 0, 7] = logits[:, 1, 2] = 9.0
     predictive = CategoricalPredictive.from_logits(logits)
-    assert digits.top_classes(predictive) == [2, 7]
+    assert digits_figure.top_classes(predictive) == [2, 7]
 
 
 def test_the_report_is_that_of_the_test_images(tmp_path) -> None:
@@ -100,3 +100,42 @@ def test_no_test_image_is_seen_in_training() -> None:
     nets = [digits.train(t, effort, seed=0) for t in (task, other)]
     assert torch.equal(nets[0][0].weight, nets[1][0].weight)
     assert torch.equal(digits.typical(task, 1), digits.typical(other, 1))
+
+
+def test_dropout_stands_before_every_weight_layer_but_the_first() -> None:
+    """Before the last alone, half of the turned 1s are surely taken for a 4."""
+    net = digits.make_net(torch.Generator().manual_seed(0))
+    kinds = [type(layer).__name__ for layer in net]
+    weights = [k for k, kind in enumerate(kinds) if kind in ("Conv2d", "Linear")]
+    assert [kinds[k - 1] for k in weights[1:]] == ["Dropout"] * 3
+
+
+def predictive_of(labels: list[int], *, sure: bool) -> CategoricalPredictive:
+    logits = torch.zeros(4, len(labels), 10)
+    for row, label in enumerate(labels):
+        logits[: 4 if sure else 3, row, label] = 50.0
+        logits[4 if sure else 3 :, row, 9 - label] = 50.0
+    return CategoricalPredictive.from_logits(logits)
+
+
+@pytest.mark.parametrize(("sure", "share"), [(True, 1.0), (False, 0.0)])
+def test_the_share_of_sure_mistakes(sure: bool, share: float) -> None:
+    labels = [1, 4, 7, 1]
+    found = digits.Turned(torch.zeros(4, 1, 20, 20), predictive_of(labels, sure=sure))
+    assert found.share_wrong == 0.5
+    assert found.share_sure == share
+
+
+def test_measures_are_averaged_over_images() -> None:
+    n = len(digits.ANGLES)
+    found = digits.Turned(torch.zeros(2 * n, 1, 20, 20), predictive_of([1], sure=True))
+    values = torch.cat([torch.zeros(n), torch.arange(float(n))])
+    torch.testing.assert_close(found.by_angle(values), torch.arange(float(n)) / 2)
+
+
+def test_the_picture_has_a_line_for_each_angle() -> None:
+    n = len(digits.ANGLES)
+    lines = digits.picture(predictive_of([1] * (n - 1) + [4], sure=False)).splitlines()
+    assert len(lines) == n + 1 and all(len(line) <= 80 for line in lines)
+    assert lines[1].split()[:3] == ["0°", "1", "0.75"]
+    assert lines[-1].split()[:3] == ["165°", "4", "0.75"]

@@ -20,6 +20,7 @@ def report(name: str = "CO2", error: float = 1.23456) -> Report:
         n_draws=50,
         timing=Timing(0.5, 6.0, 10),
         settings={"width": 8},
+        picture="a picture [of letters]",
         figure=Path("folder") / "co2.png",
     )
 

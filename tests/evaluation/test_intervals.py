@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 import torch
 
-from caveat.errors import DrawsNotKeptError, ParameterError
+from caveat.errors import CaveatWarning, ParameterError
 from caveat.evaluation import CoverageCurve, coverage, probability_transform
 from caveat.predictive import (
     GaussianAccumulator,
@@ -75,8 +75,8 @@ def test_bad_levels(regression, outcomes):
         CoverageCurve.from_predictive(regression, outcomes, levels=[0.5, 1.0])
 
 
-def test_draws_are_needed():
+def test_without_draws_it_is_that_of_a_gaussian_and_said():
     gathered = GaussianAccumulator(1.0, keep_draws=False)
     gathered.add(torch.zeros(2, 3))
-    with pytest.raises(DrawsNotKeptError):
-        coverage(gathered.result(), [0.0] * 3)
+    with pytest.warns(CaveatWarning, match="draws were not kept"):
+        assert coverage(gathered.result(), [0.0] * 3).value == 1.0

@@ -2,13 +2,14 @@
 
 import io
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
 
-from caveat import evaluation
+from caveat import decisions, evaluation
 from caveat.decisions import conformal
-from caveat.errors import ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.evaluation import evaluate
 from caveat.predictive import (
     CategoricalPredictive,
@@ -104,3 +105,41 @@ def test_it_is_a_value(classifier, labels):
 def test_bad_observations(classifier):
     with pytest.raises(ShapeError, match="400"):
         evaluate(classifier, [0])
+
+
+NAMES = ["cat", "dog", "eel"]
+
+
+def test_labels_may_be_names():
+    """In evaluate, defer and conformal alike."""
+    generator = torch.Generator().manual_seed(0)
+    predictive = CategoricalPredictive.from_logits(
+        3 * torch.randn(1, 300, 3, generator=generator)
+    )
+    y = torch.multinomial(predictive.probs, 1, generator=generator).squeeze(1)
+    for names in (
+        [NAMES[k] for k in y],
+        np.array(NAMES)[y],
+        np.array(NAMES, object)[y],
+    ):
+        found = evaluate(predictive, names, classes=NAMES)
+        assert str(found) == str(evaluate(predictive, y))
+        target = decisions.ErrorRate(0.2)
+        policy = decisions.defer(predictive, names, target=target, classes=NAMES)
+        expected = decisions.defer(predictive, y, target=target)
+        assert policy.threshold == expected.threshold
+        sets = decisions.conformal(predictive, names, classes=np.array(NAMES))
+        assert sets.guarantee == decisions.conformal(predictive, y).guarantee
+
+
+def test_names_that_are_not_known_are_refused():
+    predictive = CategoricalPredictive.from_logits(torch.zeros(2, 3, 3))
+    with pytest.raises(ParameterError, match="Got \\['cow'\\]"):
+        evaluate(predictive, ["cat", "cow", "dog"], classes=NAMES)
+    with pytest.raises(InputTypeError, match=r"classes=\[...\]"):
+        evaluate(predictive, ["cat", "dog", "dog"])
+    with pytest.raises(ParameterError, match="3 different names"):
+        evaluate(predictive, ["cat", "dog", "dog"], classes=["cat", "dog"])
+    regression = GaussianPredictive.from_draws(torch.zeros(2, 3), precision=1.0)
+    with pytest.raises(ParameterError, match="Leave it out"):
+        evaluate(regression, [0.0, 1.0, 2.0], classes=NAMES)

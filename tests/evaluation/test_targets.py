@@ -88,7 +88,7 @@ def test_what_is_no_number_is_no_observation(y):
 @pytest.mark.parametrize("y", [["a", "b", "a"], np.array(["a", 1, 2], dtype=object)])
 def test_words_are_no_class_numbers(y):
     predictive = CategoricalPredictive.from_logits(torch.zeros(2, 3, 2))
-    with pytest.raises(InputTypeError, match="number the classes first"):
+    with pytest.raises(InputTypeError, match="say what names stand for"):
         observed_labels(predictive, y)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from caveat.errors import CaveatError, DataError
 from caveat.papers.experiment import Experiment
+from caveat.papers.page import verdict
 from caveat.papers.records import read_records, write_records
 from caveat.papers.runner import complete, regenerate, reproduce
 from tests.papers.squares import Brief, Forgetful, Square, Squares
@@ -76,6 +77,12 @@ def test_a_page_says_what_made_it(tmp_path):
     assert page.startswith("# Squares\n\nMade by `caveat reproduce squares --quick`, ")
     assert "smoke test" in page
     assert "smoke test" not in reproduce(Squares(tmp_path), n_workers=1)
+
+
+def test_a_smoke_test_judges_nothing(tmp_path):
+    page = reproduce(Squares(tmp_path, quick=True), n_workers=1)
+    assert page.endswith('The paper: "Squares are positive."\n\n**not judged**\n')
+    assert verdict(True) == "**holds**"  # elsewhere nothing has changed
 
 
 def test_nothing_is_drawn_from_half_of_the_records(tmp_path):

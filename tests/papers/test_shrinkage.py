@@ -98,9 +98,9 @@ def test_positive_from_is_where_the_last_stretch_begins():
     assert positive_from(points((1, 1), (1, 0))) is None
 
 
-def test_command_line(tmp_path, capsys, real_data):
+def test_command_line(tmp_path, real_data):
     assert main(["reproduce", "shrinkage", "--quick", "--output", str(tmp_path)]) == 0
-    page = capsys.readouterr().out
+    (page,) = (path.read_text() for path in tmp_path.glob("*.md"))
     assert "dropout, any scaling: from f = 0.7 on" in page
     assert "Ridge is ever all positive: yes, and the lasso: no" in page
     assert (tmp_path / "shrinkage_quick.png").stat().st_size > 10_000

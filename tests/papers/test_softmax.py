@@ -72,9 +72,9 @@ def test_uncertainty_grows_away_from_the_data(points):
         assert own.star("sd").min() > 2 * own.inside("sd").mean()
 
 
-def test_command_line(tmp_path, capsys):
+def test_command_line(tmp_path):
     assert main(["reproduce", "softmax", "--quick", "--output", str(tmp_path)]) == 0
-    page = capsys.readouterr().out
+    (page,) = (path.read_text() for path in tmp_path.glob("*.md"))
     assert "3 data sets of 60 labels" in page
     assert page.count("The paper:") == 2
     assert (tmp_path / "softmax_quick.png").stat().st_size > 30_000

@@ -1,5 +1,6 @@
 """Stored pages and figures follow from the stored numbers, without computing."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from matplotlib.image import imread
 
 from caveat.papers.catalogue import REPRODUCTIONS
-from caveat.papers.page import Claim
+from caveat.papers.page import Claim, judging
 from caveat.papers.records import read_records
 from caveat.papers.runner import regenerate
 
@@ -57,3 +58,27 @@ def test_pages_hold_claims_with_what_was_found(experiment):
     claims = [part for part in parts if isinstance(part, Claim)]
     assert claims and all(claim.words for claim in claims)
     assert all(c.found for c in claims) or "hold" in "".join(map(str, parts))
+
+
+VERDICT = re.compile(
+    r"\*\*(does not )?holds?\*\*|: (does not )?holds?\b|[Hh]olds for|is better\b"
+    r"|no difference at|not decided by|\((better|worse|even)\)|\d [+=-] \|"
+    r"|win/tie/lose .* \d"
+)
+
+
+@pytest.mark.parametrize(
+    "experiment", [pytest.param(p.values, id=p.id) for p in STORED], indirect=True
+)
+def test_without_judging_no_page_has_a_verdict(experiment):
+    """As those of smoke tests are written; the same page has them otherwise."""
+    records = read_records(experiment.path("csv"), experiment.record)
+
+    def found() -> list[str]:
+        parts = [str(part) for part in experiment.page(records)]
+        lines = [line for part in parts for line in part.splitlines()]
+        return [line for line in lines if VERDICT.search(line)]
+
+    assert found()
+    with judging(False):
+        assert [line for line in found() if "higher is better" not in line] == []

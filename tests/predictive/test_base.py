@@ -183,3 +183,49 @@ def test_repr_is_short():
 def test_the_base_is_abstract():
     with pytest.raises(TypeError, match="abstract"):
         Predictive(n_draws=1)
+
+
+def test_a_frame_has_intervals_and_the_names_of_rows():
+    draws = torch.randn(50, 3, 1, generator=torch.Generator().manual_seed(0))
+    predictive = GaussianPredictive.from_draws(draws, precision=4.0)
+    frame = predictive.to_frame(level=0.9, index=["a", "b", "c"])
+    assert list(frame.index) == ["a", "b", "c"]
+    lower, upper = predictive.interval(0.9)
+    assert frame["lower"].tolist() == lower[:, 0].tolist()
+    assert frame["upper"].tolist() == upper[:, 0].tolist()
+    assert "lower" not in predictive.to_frame()
+    wide = GaussianPredictive.from_draws(draws.expand(50, 3, 2), precision=4.0)
+    assert {"lower_0", "upper_1"} < set(wide.to_frame(level=0.5))
+    with pytest.raises(ShapeError, match=r"each of the 3 rows\. Got 2"):
+        predictive.to_frame(index=["a", "b"])
+    with pytest.raises(ParameterError, match="classes is for the names"):
+        predictive.to_frame(classes=["a"])
+
+
+def test_a_frame_has_the_names_of_classes():
+    logits = torch.tensor([[[9.0, 0.0, 0.0], [0.0, 0.0, 9.0]]]).expand(4, 2, 3)
+    predictive = CategoricalPredictive.from_logits(logits)
+    frame = predictive.to_frame(classes=["cat", "dog", "eel"])
+    assert frame["label"].tolist() == ["cat", "eel"]
+    assert frame["probs_dog"].tolist() == predictive.probs[:, 1].tolist()
+    assert frame["mean_error_eel"].tolist() == predictive.mean_error[:, 2].tolist()
+    plain = predictive.to_frame()
+    assert plain["label"].tolist() == [0, 2] and "probs_1" in plain
+    assert len(frame.columns) == len(plain.columns)
+    with pytest.raises(ParameterError, match=r"3 different names.*Got 2, 2 diff"):
+        predictive.to_frame(classes=["cat", "dog"])
+    with pytest.raises(ParameterError, match="level is for the intervals"):
+        predictive.to_frame(level=0.9)
+
+
+def test_observations_may_be_arrays():
+    predictive = GaussianPredictive.from_draws(torch.zeros(2, 3), precision=1.0)
+    y = torch.tensor([0.0, 1.0, 2.0])
+    for given in (y.numpy(), [0, 1, 2], [0.0, 1.0, 2.0], np.arange(3)):
+        for ask in ("log_prob", "cdf", "crps"):
+            found, expected = (getattr(predictive, ask)(v) for v in (given, y))
+            assert torch.equal(found, expected)
+    classes = CategoricalPredictive.from_logits(torch.randn(2, 3, 4))
+    labels = torch.tensor([0, 3, 1])
+    for given in (labels.numpy(), [0, 3, 1]):
+        assert torch.equal(classes.log_prob(given), classes.log_prob(labels))

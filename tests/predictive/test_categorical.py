@@ -278,7 +278,8 @@ def test_a_row_with_all_classes_masked():
 @pytest.mark.parametrize(
     ("y", "error", "message"),
     [
-        ([0, 1, 1], InputTypeError, "y must be a torch.Tensor. Got list"),
+        (["a", "b", "b"], InputTypeError, "y must be a torch.Tensor. Got list"),
+        ([0.0, 1.0, 1.0], InputTypeError, "Got torch.float64"),
         (
             torch.zeros(3),
             InputTypeError,

@@ -12,7 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import caveat
-from caveat.errors import DrawsNotKeptError, NoAnswerError, ShapeError
+from caveat.errors import CaveatWarning, DrawsNotKeptError, NoAnswerError, ShapeError
 from caveat.predictive import (
     ClassificationPredictive,
     Predictive,
@@ -390,17 +390,30 @@ def test_without_draws_moments_are_known_and_the_rest_is_refused(kind):
     for ask in (
         lambda: predictive.draws,
         lambda: predictive.log_prob(y),
-        lambda: predictive.cdf(y),
         lambda: predictive.crps(y),
-        lambda: predictive.quantile(0.5),
-        lambda: predictive.interval(),
-        lambda: predictive.inside(y, 0.5),
         lambda: predictive.sample(3),
     ):
         with pytest.raises(DrawsNotKeptError, match="keep_draws=True"):
             ask()
     assert_close(predictive.rescale(2.0).std, 2 * predictive.std)
     assert_close(predictive.with_precision(1.0).noise_variance, torch.ones_like(y))
+
+
+@pytest.mark.parametrize("kind", NOT_KEPT)
+def test_without_draws_intervals_are_those_of_a_gaussian_and_say_so(kind):
+    predictive = NOT_KEPT[kind]()
+    law = torch.distributions.Normal(predictive.mean, predictive.std)
+    y = some_y(predictive)
+    with pytest.warns(CaveatWarning, match="quantile: the draws were not kept"):
+        lower, upper = predictive.interval(0.9)
+    tail = torch.tensor(0.05, dtype=lower.dtype)
+    assert_close(lower, law.icdf(tail), rtol=1e-4, atol=1e-5)
+    assert_close(upper, law.icdf(1 - tail), rtol=1e-4, atol=1e-5)
+    with pytest.warns(CaveatWarning, match="cdf: the draws were not kept"):
+        assert_close(predictive.cdf(y), law.cdf(y), rtol=1e-4, atol=1e-5)
+    with pytest.warns(CaveatWarning, match="keep_draws=True"):
+        inside = predictive.inside(predictive.mean, 0.5)
+    assert inside.all()
 
 
 # Classifications

@@ -1,18 +1,17 @@
-"""Data sets that come with installed packages: nothing is downloaded.
+"""Data sets that come with this package, or one it needs: nothing is downloaded.
 
 .. [Keeling] C. D. Keeling, T. P. Whorf. Atmospheric CO2 concentrations derived from
-   flask air samples at sites in the SIO network, 2004; as ``statsmodels.datasets.co2``.
+   flask air samples at sites in the SIO network, 2004; as ``statsmodels.datasets.co2``,
+   in the public domain.
 .. [Alpaydin] E. Alpaydin, C. Kaynak. Optical recognition of handwritten digits, UCI
    repository, 1998; as ``sklearn.datasets.load_digits``.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
-
-from caveat._optional import require
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +70,12 @@ def load_co2_monthly() -> MonthlySeries:
     >>> series.month[0], series.value[0]
     (np.datetime64('1958-03'), np.float64(316.1))
     """
-    datasets: Any = require("statsmodels.datasets", extra="report")
-    weekly = datasets.co2.load_pandas().data["co2"]
-    monthly = weekly.resample("MS").mean().dropna()
-    month = monthly.index.to_numpy().astype("datetime64[M]")
+    text = files("caveat.data").joinpath("co2_monthly.csv").read_text("utf-8")
+    rows = [line.split(",") for line in text.splitlines() if line[0].isdigit()]
+    month = np.array([when for when, _ in rows], dtype="datetime64[M]")
     since_1970 = month.astype(np.int64)  # in months
-    return MonthlySeries(
-        month, 1970 + (since_1970 + 0.5) / 12, monthly.to_numpy(np.float64, copy=True)
-    )
+    value = np.array([float(ppm) for _, ppm in rows])
+    return MonthlySeries(month, 1970 + (since_1970 + 0.5) / 12, value)
 
 
 def load_digits_images() -> DigitImages:

@@ -28,7 +28,7 @@ _REPOSITORY = "yaringal/DropoutUncertaintyCaffeModels"
 
 CO2_SET = Dataset(
     "co2",
-    "CO2 at Mauna Loa as the paper uses it (else made from statsmodels' series)",
+    "CO2 at Mauna Loa as the paper uses it (else made of monthly means)",
     "MIT (repository); NOAA and Scripps data, public with citation",
     (
         Edition(
@@ -193,7 +193,7 @@ def load_co2() -> CO2Data:
 
     These are the very arrays of the paper if they are in the data folder. If not,
     the same months are put through the same transform, from the slightly different
-    series inside statsmodels; ``source`` says which.
+    series that comes with Caveat; ``source`` says which.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def load_co2() -> CO2Data:
     (272, '1981-03')
     """
     edition = CO2_SET.editions[0]
-    return _paper_co2(edition) if storage.is_present(edition) else _statsmodels_co2()
+    return _paper_co2(edition) if storage.is_present(edition) else _monthly_co2()
 
 
 def load_solar() -> SolarData:
@@ -266,7 +266,7 @@ def _read_transform(path: Path) -> CO2Transform:
         )
 
 
-def _statsmodels_co2() -> CO2Data:
+def _monthly_co2() -> CO2Data:
     series = load_co2_monthly()
     transform = CO2Transform.fit(series.value[:_N_TRAIN])
     x, y = transform.apply(np.arange(len(series), dtype=np.float64), series.value)

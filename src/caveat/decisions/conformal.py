@@ -9,11 +9,13 @@ all but a few of them. Nothing is assumed but that rows are drawn alike.
    Distribution-free predictive inference for regression. JASA 113, 2018.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final, overload
 
 import torch
 
+from caveat._summary import Summarised, TextSummary
 from caveat.decisions.conformal_intervals import IntervalScore, ScaledResidual
 from caveat.decisions.conformal_predictives import (
     ConformalIntervalPredictive,
@@ -24,6 +26,7 @@ from caveat.decisions.guarantees import CalibrationScores, Guarantee
 from caveat.errors import InputTypeError, ShapeError
 from caveat.evaluation.estimates import Array
 from caveat.evaluation.targets import (
+    named_labels,
     observed_labels,
     one_output,
     only_output,
@@ -38,7 +41,7 @@ from caveat.predictive import (
 
 @final
 @dataclass(frozen=True)
-class ConformalIntervals:
+class ConformalIntervals(Summarised):
     """Intervals of a regression that keep their level.
 
     Make one by :func:`conformal`.
@@ -69,6 +72,9 @@ class ConformalIntervals:
     score: IntervalScore
     guarantee: Guarantee
     calibration: CalibrationScores
+
+    def summary(self) -> TextSummary:
+        return _summary("ConformalIntervals", self.score, self.guarantee)
 
     @property
     def promise(self) -> str:
@@ -109,7 +115,7 @@ class ConformalIntervals:
 
 @final
 @dataclass(frozen=True)
-class ConformalSets:
+class ConformalSets(Summarised):
     """Sets of classes that hold the right one as often as they say.
 
     Make one by :func:`conformal`.
@@ -137,6 +143,9 @@ class ConformalSets:
     score: SetScore
     guarantee: Guarantee
     n_classes: int | None = None
+
+    def summary(self) -> TextSummary:
+        return _summary("ConformalSets", self.score, self.guarantee)
 
     @property
     def promise(self) -> str:
@@ -188,6 +197,7 @@ def conformal(
     *,
     level: float = ...,
     score: SetScore | None = ...,
+    classes: Sequence[Any] | None = ...,
 ) -> ConformalSets: ...
 @overload
 def conformal(
@@ -198,7 +208,12 @@ def conformal(
     score: IntervalScore | None = ...,
 ) -> ConformalIntervals: ...
 def conformal(
-    predictive: Predictive, y: Any, *, level: float = 0.9, score: Any = None
+    predictive: Predictive,
+    y: Any,
+    *,
+    level: float = 0.9,
+    score: Any = None,
+    classes: Sequence[Any] | None = None,
 ) -> ConformalIntervals | ConformalSets:
     """Calibrate intervals, or sets of classes, on rows whose outcome is known.
 
@@ -214,6 +229,8 @@ def conformal(
         How badly a row did: :class:`ScaledResidual` (the default) or
         :class:`QuantileResidual` for regression, :class:`LeastAmbiguous` (the default)
         or :class:`AdaptiveSets` for classification.
+    classes : sequence, optional
+        Names of the classes, in the order of their numbers, if ``y`` holds names.
 
     Returns
     -------
@@ -221,6 +238,7 @@ def conformal(
         Whose ``interval`` or ``sets`` serve new rows, and whose ``apply`` makes
         predictives of them.
     """
+    y = named_labels(predictive, y, classes)
     if isinstance(predictive, ClassificationPredictive):
         score = LeastAmbiguous() if score is None else _kind(score, SetScore)
         labels = observed_labels(predictive, y)
@@ -233,6 +251,15 @@ def conformal(
     found = score.calibration_scores(regression, values)
     calibration = CalibrationScores.of(found)
     return ConformalIntervals(score, calibration.guarantee(level), calibration)
+
+
+def _summary(name: str, score: Any, guarantee: Guarantee) -> TextSummary:
+    facts = {
+        "score": repr(score),
+        "limit": f"{guarantee.limit:.4g}",
+        "promise": guarantee.promise,
+    }
+    return TextSummary(name, facts)
 
 
 def _kind(score: Any, kind: type[Any]) -> Any:

@@ -2,12 +2,14 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caveat._summary import Summarised, TextSummary
 from caveat.decisions.defer_targets import NOBODY, DeferralTarget, ThresholdChoice
 from caveat.errors import CaveatWarning, InputTypeError
 from caveat.evaluation.estimates import Array, Estimate
@@ -19,6 +21,7 @@ from caveat.evaluation.scores import (
     scores_of_rows,
 )
 from caveat.evaluation.selective import RiskCoverage
+from caveat.evaluation.targets import named_labels
 from caveat.predictive import Predictive
 
 if TYPE_CHECKING:
@@ -88,7 +91,7 @@ class Deferral:
 
 @final
 @dataclass(frozen=True, eq=False)
-class DeferralPolicy:
+class DeferralPolicy(Summarised):
     """A threshold on a score, with what it was chosen from and what it promises.
 
     Attributes
@@ -122,6 +125,19 @@ class DeferralPolicy:
     def promise(self) -> str:
         """What is promised about new rows, in words."""
         return self.choice.promise
+
+    def summary(self) -> TextSummary:
+        state = "met" if self.met else "not met: no row is accepted"
+        return TextSummary(
+            f"DeferralPolicy: {self.target}, {state}",
+            {
+                "score": str(getattr(self.score, "__name__", self.score)),
+                "threshold": f"{self.threshold:.4g}",
+                "accepted, calibration rows": f"{self.coverage:.1%}",
+                "mean loss of these": f"{self.risk:.4g}",
+                "promise": self.promise,
+            },
+        )
 
     @property
     def aurc(self) -> Estimate:
@@ -212,6 +228,7 @@ def defer(
     target: DeferralTarget,
     score: Score | None = None,
     loss: Any = None,
+    classes: Sequence[Any] | None = None,
 ) -> DeferralPolicy:
     """Choose which rows to answer and which to defer, on rows whose outcome is known.
 
@@ -229,6 +246,8 @@ def defer(
     loss : callable or array of shape (rows,), optional
         A function of the predictive and ``y``, or the losses themselves. By default 1
         for a wrong class, and the absolute error of a regression.
+    classes : sequence, optional
+        Names of the classes, in the order of their numbers, if ``y`` holds names.
 
     Returns
     -------
@@ -257,6 +276,7 @@ def defer(
             f"target must be an ErrorRate, a Coverage or Costs, such as "
             f"ErrorRate(0.02). Got {target!r}."
         )
+    y = named_labels(predictive, y, classes)
     chosen = default_score(predictive) if score is None else score
     scores = score_of(predictive, chosen)
     curve = RiskCoverage.from_scores(scores, losses_of(predictive, y, loss))

@@ -5,35 +5,34 @@ paper trains it for 1,000,000 steps; a demo cannot, and in its short training th
 learns the trend, not the season. The season then counts as noise, and tau says so.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from caveat.data import MonthlySeries, load_co2_monthly
+from caveat.data.embedded import MonthlySeries, load_co2_monthly
+from caveat.demo.letters import Band, band_lines
+from caveat.demo.pictures import save
 from caveat.demo.table import Report
 from caveat.demo.timing import timed
 from caveat.demo.training import fit, half_squared_error, layer
-from caveat.evaluation import PredictiveDisplay
-from caveat.evaluation.axes import BLUE
 from caveat.noise import weight_decay_groups
 from caveat.predictive import GaussianPredictive
 from caveat.sampling import MCDropout
 from caveat.theory import Loss
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 N_TRAIN = 272  # months with data, to March 1981, as in the paper
 DROP_RATE = 0.1
 LENGTHSCALE = 0.02  # with tau near 1, a weight decay near the paper's 1e-6
 PRECISIONS = np.logspace(-1, 2, 31)  # tau in standardised units
-RED = "#d62728"
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,12 @@ def run(folder: Path, effort: CO2Effort, *, seed: int) -> Report:
     predictive, timing = timed(draw, net, task.x, plain_passes=effort.plain_passes)
     with torch.no_grad():
         standard = net(task.x)
-    path = folder / "co2.png"
-    figure(task, standard, predictive).savefig(path, dpi=200)
+
+    def draw_figure() -> "Figure":
+        from caveat.demo.co2_figure import figure  # here: it brings matplotlib
+
+        return figure(task, standard, predictive)
+
     test, truth = predictive[N_TRAIN:], task.y[N_TRAIN:]
     # theory 5: log p in ppm = log p standardised - log(scale)
     log_prob = test.log_prob(truth).double().mean().item() - np.log(task.scale)
@@ -111,7 +114,8 @@ def run(folder: Path, effort: CO2Effort, *, seed: int) -> Report:
         n_draws=predictive.n_draws,
         timing=timing,
         settings=_settings(task, effort, precision),
-        figure=path,
+        picture=picture(task, predictive),
+        figure=save(folder / "co2.png", draw_figure),
     )
 
 
@@ -173,50 +177,31 @@ def make_net(width: int, generator: torch.Generator) -> nn.Sequential:
     return nn.Sequential(*layers, last).eval()
 
 
-def figure(task: CO2Task, standard: Tensor, predictive: GaussianPredictive) -> Figure:
-    """Standard dropout, a line, beside MC dropout, a line with its uncertainty."""
-    drawn = Figure(figsize=(10, 4.6), layout="constrained")
-    left, right = drawn.subplots(1, 2, sharex=True, sharey=True)
-    year = task.series.year
-    for ax in (left, right):
-        _observations(ax, task)
-    line = {"linewidth": 1.8}
-    left.plot(year, task.scale * standard[:, 0].numpy(), color=BLUE, **line)
-    left.set_title("(a) standard dropout: one deterministic pass", loc="left")
-    PredictiveDisplay.from_predictive(
-        predictive, year, scale=task.scale, ax=right, **line
+def picture(task: CO2Task, predictive: GaussianPredictive) -> str:
+    """The band of two standard deviations in letters, at every fourth January."""
+    mean, std = (
+        task.scale * v[:, 0].numpy() for v in (predictive.mean, predictive.std)
     )
-    _without_noise(right, task, predictive)
-    noise = task.scale * predictive.noise_variance[0].sqrt().item()
-    right.set_title(
-        f"(b) MC dropout: {predictive.n_draws} draws, noise sd {noise:.1f} ppm",
-        loc="left",
-    )
-    left.set_ylabel("CO₂ minus straight line (ppm)")
-    handles, labels = right.get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    return drawn
+    months = task.series.month
+    at = [k for k, month in enumerate(months) if _is_fourth_january(month)]
+    bands = [
+        Band(
+            str(months[k])[:4],
+            float(mean[k] - 2 * std[k]),
+            float(mean[k]),
+            float(mean[k] + 2 * std[k]),
+            float(task.residual[k]),
+        )
+        for k in at
+    ]
+    lines = ["CO2 minus its straight line, ppm: ( mean o, two sd, ) observed x"]
+    lines += band_lines(bands, note=lambda b: f"± {(b.upper - b.lower) / 2:.1f}")
+    return "\n".join([*lines, "(learned from 1958 to March 1981)"])
 
 
-def _without_noise(ax: Axes, task: CO2Task, predictive: GaussianPredictive) -> None:
-    """Two standard deviations of the draws alone: what grows away from the data."""
-    mean, sd = predictive.mean[:, 0], predictive.epistemic_variance[:, 0].sqrt()
-    lines = torch.stack([mean - 2 * sd, mean + 2 * sd], 1).numpy() * task.scale
-    label = ["±2 sd of the draws, without noise", "_"]
-    ax.plot(task.series.year, lines, ":", color=BLUE, linewidth=1.2, label=label)
-
-
-def _observations(ax: Axes, task: CO2Task) -> None:
-    year, residual = task.series.year, task.residual
-    split = float(year[N_TRAIN - 1 : N_TRAIN + 1].mean())
-    thin: dict[str, Any] = {"color": RED, "linewidth": 0.9}
-    ax.plot(year[:N_TRAIN], residual[:N_TRAIN], label="observed, training", **thin)
-    later: Sequence[NDArray[np.float64]] = (year[N_TRAIN:], residual[N_TRAIN:])
-    ax.plot(*later, alpha=0.45, label="observed later, not used", **thin)
-    ax.axvline(split, color="0.3", linestyle="--", label="end of training data")
-    ax.set_xlabel("year")
-    ax.margins(x=0.01)
-    ax.spines[["top", "right"]].set_visible(False)
+def _is_fourth_january(month: np.datetime64) -> bool:
+    since_1970 = int(month.astype(np.int64))
+    return since_1970 % 48 == 0
 
 
 def _rmse(predicted: Tensor, observed: Tensor) -> float:

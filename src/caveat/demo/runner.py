@@ -21,7 +21,8 @@ def run(
     Parameters
     ----------
     output : Path
-        A folder, made if need be: ``co2.png``, ``digits.png`` and ``demo.json``.
+        A folder, made if need be: ``demo.json``, and, if matplotlib is installed,
+        ``co2.png`` and ``digits.png``.
     quick : bool
         Small nets, trained briefly, to see that it works.
     seed : int
@@ -42,12 +43,22 @@ def run(
     ]
     numbers = output / "demo.json"
     write_json(reports, numbers)
+    for report in reports:
+        console.print(report.picture, highlight=False, markup=False, soft_wrap=True)
+        console.print()
     console.print(table(reports))
     for report in reports:
-        console.print(_sentence(report), highlight=False, soft_wrap=True)
-    for path in (*(report.figure for report in reports), numbers):
-        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        console.print(_sentence(report), highlight=False, markup=False)
+    figures = [report.figure for report in reports if report.figure is not None]
+    for path in (*figures, numbers):
+        console.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
+    if not figures:
+        console.print(_NO_FIGURES, highlight=False, markup=False)
     return reports
+
+
+_NO_FIGURES = """No figures: they need matplotlib, which comes with the extra [plot]
+(pip install matplotlib)."""
 
 
 def _sentence(report: Report) -> str:

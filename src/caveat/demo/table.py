@@ -30,8 +30,10 @@ class Report:
         Of the draws.
     settings : mapping
         What else one needs to know.
-    figure : Path
-        The figure written.
+    picture : str
+        The same in letters.
+    figure : Path or None
+        The figure written; None where matplotlib is not installed.
     """
 
     task: str
@@ -42,7 +44,8 @@ class Report:
     n_draws: int
     timing: Timing
     settings: Mapping[str, object]
-    figure: Path
+    picture: str
+    figure: Path | None
 
 
 def table(reports: Sequence[Report]) -> Table:
@@ -80,8 +83,11 @@ def _cells(report: Report) -> dict[str, str]:
 def write_json(reports: Sequence[Report], path: Path) -> None:
     """Write the numbers, the settings and the names of the figures."""
     content = [
-        asdict(report)
-        | {"figure": report.figure.name, "speed_up": report.timing.speed_up}
+        asdict(report) | {"figure": _name(report), "speed_up": report.timing.speed_up}
         for report in reports
     ]
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _name(report: Report) -> str | None:
+    return None if report.figure is None else report.figure.name

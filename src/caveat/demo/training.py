@@ -61,7 +61,7 @@ def fit(
     inputs, targets = data
     optimiser = torch.optim.Adam(groups, lr=learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_steps)
-    with ProgressBar(what, n_steps, None) as bar:
+    with ProgressBar(what, n_steps, True) as bar:  # as lines where is no terminal
         for _ in range(n_steps):
             rows = torch.randperm(len(inputs), generator=generator)[:_BATCH]
             optimiser.zero_grad()

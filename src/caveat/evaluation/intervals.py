@@ -2,15 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from torch import Tensor
 
 from caveat import _validation
+from caveat._optional import require
 from caveat.evaluation.estimates import Array, Estimate
 from caveat.evaluation.targets import observed_values
 from caveat.predictive import RegressionPredictive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from caveat.evaluation.calibration_displays import CoverageDisplay
 
 LEVELS = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2).tolist())
 
@@ -125,6 +131,26 @@ class CoverageCurve:
     def error(self) -> Array:
         """Standard error of ``observed`` if the levels were right (one output)."""
         return np.sqrt(self.levels * (1.0 - self.levels) / self.n_rows)
+
+    def plot(self, ax: "Axes | None" = None, **style: Any) -> "CoverageDisplay":
+        """Draw the curve; needs matplotlib, the extra ``[plot]``.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            As for :meth:`CoverageDisplay.plot`.
+
+        Returns
+        -------
+        CoverageDisplay
+            Drawn, with ``ax_`` and ``figure_``.
+        """
+        require("matplotlib", extra="plot")
+        from caveat.evaluation.calibration_displays import CoverageDisplay
+
+        return CoverageDisplay(self).plot(ax, **style)
 
 
 def _inside(predictive: RegressionPredictive, y: Any, levels: Sequence[float]) -> Array:

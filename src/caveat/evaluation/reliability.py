@@ -2,16 +2,22 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caveat import _validation
+from caveat._optional import require
 from caveat.errors import ParameterError
 from caveat.evaluation.estimates import Array, Estimate, mean_error
 from caveat.evaluation.targets import observed_labels
 from caveat.predictive import ClassificationPredictive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from caveat.evaluation.calibration_displays import ReliabilityDisplay
 
 UNIFORM, QUANTILE = "uniform", "quantile"
 
@@ -105,6 +111,26 @@ class ReliabilityCurve:
     def accuracy_error(self) -> Array:
         """Standard error of ``accuracy`` if the confidence of a bin were right."""
         return np.sqrt(self.confidence * (1.0 - self.confidence) / self.counts)
+
+    def plot(self, ax: "Axes | None" = None, **style: Any) -> "ReliabilityDisplay":
+        """Draw the curve; needs matplotlib, the extra ``[plot]``.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            As for :meth:`ReliabilityDisplay.plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Drawn, with ``ax_`` and ``figure_``.
+        """
+        require("matplotlib", extra="plot")
+        from caveat.evaluation.calibration_displays import ReliabilityDisplay
+
+        return ReliabilityDisplay(self).plot(ax, **style)
 
 
 def ece(

@@ -1,6 +1,6 @@
 """Everything worth knowing about a predictive, measured at once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -24,7 +24,12 @@ from caveat.evaluation.ranked import crps
 from caveat.evaluation.reliability import ReliabilityCurve
 from caveat.evaluation.scores import Score, default_score
 from caveat.evaluation.selective import aurc
-from caveat.evaluation.targets import observed_labels, observed_values, regression_of
+from caveat.evaluation.targets import (
+    named_labels,
+    observed_labels,
+    observed_values,
+    regression_of,
+)
 from caveat.predictive import (
     ClassificationPredictive,
     Predictive,
@@ -121,7 +126,11 @@ class Evaluation:
 
 
 def evaluate(
-    predictive: Predictive, y: Any, *, score: Score | None = None
+    predictive: Predictive,
+    y: Any,
+    *,
+    score: Score | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> Evaluation:
     """Measure a predictive on rows whose outcome is known.
 
@@ -130,10 +139,12 @@ def evaluate(
     predictive : Predictive
         Of rows that trained nothing, of any kind. One of draws needs its draws.
     y : array or Tensor
-        Observations of the shape of the mean, or class numbers.
+        Observations of the shape of the mean, or class numbers; names with ``classes``.
     score : str or callable, optional
         By which rows are ranked for ``AURC``; as for
         :func:`caveat.evaluation.score_of`.
+    classes : sequence, optional
+        Names of the classes, in the order of their numbers, if ``y`` holds names.
 
     Returns
     -------
@@ -156,6 +167,7 @@ def evaluate(
     >>> print(found.to_markdown().splitlines()[2])
     | accuracy | 1.000 | 0.000 | high |
     """
+    y = named_labels(predictive, y, classes)
     chosen = default_score(predictive) if score is None else score
     if isinstance(predictive, ClassificationPredictive):
         metrics, notes = _classification(predictive, y, chosen)

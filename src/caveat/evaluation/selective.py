@@ -8,11 +8,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caveat._optional import require
 from caveat.evaluation.estimates import Array, Estimate, bootstrap_error
 from caveat.evaluation.losses import checked_losses, losses_of
 from caveat.evaluation.scores import (
@@ -22,6 +23,11 @@ from caveat.evaluation.scores import (
     scores_of_rows,
 )
 from caveat.predictive import Predictive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from caveat.evaluation.selective_displays import RiskCoverageDisplay
 
 
 @final
@@ -155,6 +161,26 @@ class RiskCoverage:
     def retention_area(self) -> Estimate:
         """Area under ``retained_error`` against the share of rows retained."""
         return _with_error(_mean_retained, self.scores, self.losses)
+
+    def plot(self, ax: "Axes | None" = None, **style: Any) -> "RiskCoverageDisplay":
+        """Draw the curve; needs matplotlib, the extra ``[plot]``.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            As for :meth:`RiskCoverageDisplay.plot`.
+
+        Returns
+        -------
+        RiskCoverageDisplay
+            Drawn, with ``ax_`` and ``figure_``.
+        """
+        require("matplotlib", extra="plot")
+        from caveat.evaluation.selective_displays import RiskCoverageDisplay
+
+        return RiskCoverageDisplay(self).plot(ax, **style)
 
 
 def aurc(

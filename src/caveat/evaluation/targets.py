@@ -1,5 +1,6 @@
 """Observations as a predictive needs them: a tensor of its shape and type."""
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -56,6 +57,41 @@ def observed_labels(predictive: ClassificationPredictive, y: Any) -> Tensor:
     shape, n_classes = predictive.probs.shape[:-1], predictive.probs.shape[-1]
     found = _validation.class_labels(labels, shape, n_classes)
     return found.to(predictive.probs.device)
+
+
+def named_labels(predictive: Predictive, y: Any, classes: Sequence[Any] | None) -> Any:
+    """Observed classes by their names as class numbers; ``y`` itself without names.
+
+    Parameters
+    ----------
+    predictive : Predictive
+        Of a classification, if there are names.
+    y : array
+        Names of classes, shape (rows, *extra); or what was observed, without names.
+    classes : sequence, optional
+        The names, in the order of the class numbers.
+
+    Returns
+    -------
+    Tensor of int64, or ``y``
+    """
+    if classes is None:
+        return y
+    if not isinstance(predictive, ClassificationPredictive):
+        raise ParameterError(
+            f"classes names the classes of a classification, and this is a "
+            f"{type(predictive).__name__}. Leave it out."
+        )
+    names = _validation.class_names(classes, predictive.probs.shape[-1])
+    number = {name: k for k, name in enumerate(names)}
+    values = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+    flat = values.reshape(-1).tolist()
+    if unknown := [name for name in dict.fromkeys(flat) if name not in number]:
+        raise ParameterError(
+            f"y must hold names of classes={names[:5]!r}{', …' * (len(names) > 5)}. "
+            f"Got {unknown[:3]!r}."
+        )
+    return torch.tensor([number[name] for name in flat]).reshape(values.shape)
 
 
 def one_output(predictive: RegressionPredictive, y: Any) -> Tensor:
@@ -121,8 +157,8 @@ def _whole_numbers(y: Any) -> Tensor:
     if given.dtype.kind not in "biuf":
         raise InputTypeError(
             f"y must hold class numbers, integers from 0. Got {type(y).__name__} of "
-            f"{_kind_of(y)}; number the classes first, as "
-            f"np.unique(y, return_inverse=True) does."
+            f"{_kind_of(y)}; say what names stand for, in the order of the class "
+            f"numbers: classes=[...], or number them: np.unique(y, return_inverse=True)"
         )
     return torch.from_numpy(given)
 

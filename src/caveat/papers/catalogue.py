@@ -49,7 +49,7 @@ class Reproduction:
         from caveat.papers.runner import reproduce  # here: it brings matplotlib
 
         experiment = self.experiment(folder, quick=quick, **options)
-        return reproduce(experiment, n_workers=n_workers)
+        return reproduce(experiment, n_workers=n_workers, progress=True)
 
 
 class Protocol(StrEnum):

@@ -1,6 +1,8 @@
 """What a page is made of: paragraphs, tables, lists, and claims with what was found."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from caveat.errors import ShapeError
@@ -45,7 +47,29 @@ def verdict(is_so: object) -> str:
 
 def holds(is_so: object) -> str:
     """Whether a claim holds, by the numbers."""
-    return "holds" if is_so else "does not hold"
+    return judged("holds" if is_so else "does not hold")
+
+
+# A page is text by the time it is known whose it is, and its verdicts are deep inside;
+# so whether there are any is not passed through all that writes it.
+_JUDGING = ContextVar("judging", default=True)
+
+NOT_JUDGED = "not judged"
+
+
+@contextmanager
+def judging(is_on: bool) -> Iterator[None]:
+    """Pages written inside have verdicts, or leave them open: a smoke test has none."""
+    token = _JUDGING.set(is_on)
+    try:
+        yield
+    finally:
+        _JUDGING.reset(token)
+
+
+def judged(words: str) -> str:
+    """A verdict in its words, or that there is none. All verdicts pass here."""
+    return words if _JUDGING.get() else NOT_JUDGED
 
 
 def flow(text: str) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from caveat._progress import ProgressBar
-from caveat.errors import CaveatError, DataError
+from caveat.errors import CaveatError, DataError, StoppedError
 from caveat.papers.experiment import AnyExperiment
+from caveat.papers.page import judging
 from caveat.papers.records import read_records, write_records
 from caveat.papers.style import house_style
 from caveat.papers.workers import spread
@@ -58,21 +59,36 @@ def complete(
 ) -> int:
     """Run the jobs whose records are missing, and say how many these were.
 
-    The CSV file is rewritten after each; arguments are those of :func:`reproduce`.
+    The CSV file is rewritten after each, so that whoever stops it loses the jobs that
+    were running; arguments are those of :func:`reproduce`.
     """
     known = {} if experiment.brief else _known(experiment)
     workers = 1 if experiment.brief else n_workers
     count = 0
     while todo := _missing(experiment, known):
+        done = 0
         with ProgressBar(f"{experiment.name}: jobs", len(todo), progress) as bar:
-            answers = spread(experiment.run, todo, workers)
-            for job, records in zip(todo, answers, strict=True):
-                known |= _by_key(experiment, records)
-                _check(experiment, job, known)
-                write_records(experiment.path("csv"), experiment.ordered(known))
-                bar.advance()
-        count += len(todo)
+            try:
+                for job, records in spread(experiment.run, todo, workers):
+                    known |= _by_key(experiment, records)
+                    _check(experiment, job, known)
+                    write_records(experiment.path("csv"), experiment.ordered(known))
+                    done += 1
+                    bar.advance()
+            except KeyboardInterrupt:
+                raise StoppedError(_left(experiment)) from None
+        count += done
     return count
+
+
+def _left(experiment: AnyExperiment) -> str:
+    """What a run that was stopped leaves behind, as it is on disk."""
+    if experiment.brief:
+        return "stopped; nothing was saved, as it takes seconds: run again"
+    known = _known(experiment)
+    todo = len(_missing(experiment, known))
+    total = len(experiment.jobs([r for own in known.values() for r in own]))
+    return f"saved {total - todo} of {total}; run again to go on"
 
 
 def regenerate(experiment: AnyExperiment) -> tuple[str, Figure]:
@@ -88,7 +104,9 @@ def _made(
 ) -> tuple[str, Figure]:
     head = [f"# {experiment.title}", f"Made by `{experiment.command}`, {day}."]
     head += [_SMOKE] * experiment.quick
-    page = "\n\n".join([*head, *map(str, experiment.page(records))]) + "\n"
+    with judging(not experiment.quick):
+        body = [str(part) for part in experiment.page(records)]
+    page = "\n\n".join([*head, *body]) + "\n"
     with house_style():
         return page, experiment.figure(records)
 

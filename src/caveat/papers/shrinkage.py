@@ -14,7 +14,7 @@ from sklearn.linear_model import lars_path
 from caveat.data import load_qspr
 from caveat.estimators import BayesianDropoutRegression
 from caveat.papers.experiment import Experiment
-from caveat.papers.page import Claim, Part, bullets, claim, flow, table
+from caveat.papers.page import Claim, Part, bullets, claim, flow, holds, table
 from caveat.papers.style import name_axes, panels
 
 Array = NDArray[np.float64]
@@ -208,7 +208,7 @@ def _isolation(dropout: Path, data: AminoAcids) -> Claim:
     return claim(
         """dropout shrinks parameters towards Λ1⁻¹X'y, corresponding to the maximum
         likelihood estimate of each weight in isolation of the other""",
-        f"""{"Holds" if gap < 0.02 else "Does not hold"} for μ: at f = {last:g} every
+        f"""{holds(gap < 0.02).capitalize()} for μ: at f = {last:g} every
         weight is within {gap:.1%} of that limit. It does not hold for the weights that
         predict, (1 - f) μ, of which the largest is then {predicting:.4f}.""",
         lead="",

@@ -6,7 +6,7 @@ asks at most on which side it stands, :class:`RegressionPredictive` or
 kind to every promise.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
@@ -19,7 +19,8 @@ from torch import Tensor
 from caveat import _validation
 from caveat._optional import require
 from caveat._random import Seed, as_seed
-from caveat.errors import DrawsNotKeptError
+from caveat._summary import Summarised, TextSummary
+from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped, unused-ignore]
@@ -28,7 +29,7 @@ DRAWS_FIRST = {"rows": 1}  # metadata of a field whose rows are its second axis
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictive(ABC):
+class Predictive(Summarised):
     """A prediction with its uncertainty, for a batch of rows.
 
     It is a value: nothing can be assigned to it, and no gradient passes through it. A
@@ -69,7 +70,7 @@ class Predictive(ABC):
         )
 
     @abstractmethod
-    def log_prob(self, y: Tensor) -> Tensor:
+    def log_prob(self, y: Any) -> Tensor:
         """Log density, or log probability, of what was observed."""
 
     def sample(self, n_observations: int, *, seed: Seed = None) -> Tensor:
@@ -179,8 +180,24 @@ class Predictive(ABC):
         """All answers as arrays, rows first, by name (a copy; draws are left out)."""
         return {k: np.array(v.numpy(force=True)) for k, v in self._columns().items()}
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(
+        self,
+        *,
+        level: float | None = None,
+        index: Any = None,
+        classes: Sequence[Any] | None = None,
+    ) -> "pd.DataFrame":
         """All answers as a pandas table, one line per row.
+
+        Parameters
+        ----------
+        level : float, optional
+            Of a regression: ``lower`` and ``upper`` are the interval of this level.
+        index : sequence, optional
+            Names of the rows, such as the index of the frame they came from.
+        classes : sequence, optional
+            Of a classification: names of the classes, in the order of their numbers.
+            ``label`` is then a name, and probabilities are ``probs_NAME``.
 
         Returns
         -------
@@ -189,22 +206,61 @@ class Predictive(ABC):
             ``mean_1``, … (``probs_2_0`` is the entry [2, 0] of its event).
         """
         pandas = require("pandas", extra="report")
-        columns = {}
-        for name, array in self.to_numpy().items():
+        arrays = self.to_numpy() | self._interval_columns(level)
+        columns: dict[str, Any] = {}
+        for name, array in arrays.items():
             places = list(product(*map(range, array.shape[1:])))
             flat = array.reshape(len(array), len(places))
             for column, place in enumerate(places):
                 suffix = "".join(f"_{i}" for i in place) if len(places) > 1 else ""
                 columns[name + suffix] = flat[:, column]
-        frame: pd.DataFrame = pandas.DataFrame(columns)
+        columns = self._named_classes(columns, classes)
+        if index is not None and len(index) != len(self):
+            raise ShapeError(
+                f"index must name each of the {len(self)} rows. Got {len(index)} names."
+            )
+        frame: pd.DataFrame = pandas.DataFrame(columns, index=index)
         return frame
 
-    def __repr__(self) -> str:
-        lines = [f"{type(self).__name__}: {self._headline()}"]
+    def _interval_columns(self, level: float | None) -> dict[str, Any]:
+        """``lower`` and ``upper``, if they are asked for."""
+        if level is not None:
+            raise ParameterError(
+                f"level is for the intervals of a regression, and this is a "
+                f"{type(self).__name__}. Leave it out; caveat.decisions.conformal "
+                f"gives sets of classes."
+            )
+        return {}
+
+    def _named_classes(
+        self, columns: dict[str, Any], classes: Sequence[Any] | None
+    ) -> dict[str, Any]:
+        """The columns with names in place of class numbers, if there are names."""
+        if classes is not None:
+            raise ParameterError(
+                f"classes is for the names of a classification, and this is a "
+                f"{type(self).__name__}. Leave it out."
+            )
+        return columns
+
+    @abstractmethod
+    def plot(self, *args: Any, **style: Any) -> Any:
+        """Draw it; needs matplotlib, the extra ``[plot]``."""
+
+    def summary(self) -> TextSummary:
         shown = self._highlights() if len(self) else {}
-        width = max(map(len, shown), default=0)
-        lines += [f"  {name:<{width}}  {_spread(v)}" for name, v in shown.items()]
-        return "\n".join(lines)
+        facts = {name: _spread(values) for name, values in shown.items()}
+        facts |= self._facts() if len(self) else {}
+        return TextSummary(f"{type(self).__name__}: {self._headline()}", facts)
+
+    def _facts(self) -> dict[str, str]:
+        """What ``summary`` says beyond ``repr``."""
+        return {}
+
+    def __repr__(self) -> str:
+        shown = self._highlights() if len(self) else {}
+        facts = {name: _spread(values) for name, values in shown.items()}
+        return str(TextSummary(f"{type(self).__name__}: {self._headline()}", facts))
 
     def _settled(self) -> Self:
         """The same, with all fields worked out that depend on other rows."""

@@ -7,15 +7,25 @@
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from torch import Tensor
 
 from caveat import _validation
 from caveat._random import random_uniform, stream_key
+from caveat._upward import display
 from caveat.predictive.base import Predictive
 from caveat.predictive.moments import wide_dtype
 from caveat.predictive.tally import sampled_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    # a name for a reader; nothing is imported from above
+    SoftmaxScatterDisplay = Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,12 +85,12 @@ class ClassificationPredictive(Predictive):
         """The most probable class; int64 of shape (batch, *extra)."""
         return self.probs.argmax(-1)
 
-    def log_prob(self, y: Tensor) -> Tensor:
+    def log_prob(self, y: Any) -> Tensor:
         """Log probability of observed classes under ``probs``.
 
         Parameters
         ----------
-        y : Tensor of integers, shape (batch, *extra)
+        y : Tensor or array of integers, shape (batch, *extra)
             Class numbers from 0.
 
         Returns
@@ -89,7 +99,8 @@ class ClassificationPredictive(Predictive):
             One for each label, not summed over ``extra``.
         """
         *shape, n_classes = self.probs.shape
-        y = _validation.class_labels(y, shape, n_classes).to(self.probs.device)
+        labels = _validation.as_tensor(y)
+        y = _validation.class_labels(labels, shape, n_classes).to(self.probs.device)
         # E7: log pbar_y = logsumexp_t log p_ty - log T
         return self.log_probs.gather(-1, y.unsqueeze(-1)).squeeze(-1)
 
@@ -108,6 +119,65 @@ class ClassificationPredictive(Predictive):
             "variation_ratio"
         )
         return {name: getattr(self, name) for name in names.split()}
+
+    def _named_classes(
+        self, columns: dict[str, Any], classes: Sequence[Any] | None
+    ) -> dict[str, Any]:
+        if classes is None:
+            return columns
+        names = _validation.class_names(classes, self.probs.shape[-1])
+        found = {}
+        for column, values in columns.items():
+            head, _, last = column.rpartition("_")
+            if column == "label" or column.startswith("label_"):
+                found[column] = np.array(names, dtype=object)[values]
+            elif head.startswith(("probs", "mean_error")):
+                found[f"{head}_{names[int(last)]}"] = values
+            else:
+                found[column] = values
+        return found
+
+    def plot(
+        self,
+        *,
+        classes: Sequence[int] | None = None,
+        ax: "Axes | None" = None,
+        **style: Any,
+    ) -> "SoftmaxScatterDisplay":
+        """Draw the probabilities of every draw, row by row; draws must be kept.
+
+        Parameters
+        ----------
+        classes : sequence of int, optional
+            Which classes; by default up to five, the most probable of any row.
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            As for :meth:`caveat.evaluation.SoftmaxScatterDisplay.from_predictive`.
+
+        Returns
+        -------
+        SoftmaxScatterDisplay
+            Drawn, with ``ax_`` and ``figure_``.
+        """
+        if classes is None:
+            peaks = self.probs.reshape(-1, self.probs.shape[-1]).amax(0)
+            classes = sorted(peaks.argsort(descending=True)[:5].tolist())
+        drawn: SoftmaxScatterDisplay = display(
+            "caveat.evaluation.displays:SoftmaxScatterDisplay"
+        ).from_predictive(self, classes=classes, ax=ax, **style)
+        return drawn
+
+    def _facts(self) -> dict[str, str]:
+        counts = np.bincount(
+            self.label.reshape(-1).numpy(force=True), minlength=self.probs.shape[-1]
+        )
+        most = np.argsort(-counts, kind="stable")[:5]
+        labels = ", ".join(f"{c}: {counts[c]}" for c in most if counts[c])
+        return {
+            "labels, most frequent first": labels,
+            "Monte Carlo error of probs": f"at most {self.mean_error.max().item():.2g}",
+        }
 
     def _highlights(self) -> dict[str, Tensor]:
         return {

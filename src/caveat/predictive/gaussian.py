@@ -5,6 +5,7 @@
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from caveat import _validation
-from caveat.errors import DrawsNotKeptError, ShapeError
+from caveat.errors import CaveatWarning, DrawsNotKeptError, ShapeError
 from caveat.predictive import mixture
 from caveat.predictive.base import DRAWS_FIRST, count_of
 from caveat.predictive.covariance import JointMoments
@@ -27,6 +28,9 @@ JOINT_LIMIT = 64  # outputs for which a covariance is gathered without the draws
 
 SAMPLED, EXACT = "sampled", "exact"  # how mean and variance were found
 POINT = "point"  # one Gaussian, with nothing to find
+
+_NORMAL = """{what}: the draws were not kept, so this is an approximation, that of one
+Gaussian with the same mean and variance; keep_draws=True gives that of the draws."""
 
 
 @final
@@ -42,7 +46,8 @@ class GaussianPredictive(RegressionPredictive):
     Its mean is the average of the draws (ledger E1; eq. 11) and its epistemic variance
     theirs, with divisor T; both are float64 for float64 draws and float32 for all
     others. Density, cdf, quantiles, samples and CRPS are those of the mixture, and need
-    the draws.
+    the draws. Without them, cdf, quantiles and intervals are those of a Gaussian with
+    the same mean and variance, with a warning; the others are an error.
 
     A network without noise gives :meth:`point`, one Gaussian a row.
 
@@ -350,12 +355,22 @@ class GaussianPredictive(RegressionPredictive):
         return mixture.log_density(centres, self._mixture_precision, y)
 
     def _cdf(self, y: Tensor) -> Tensor:
-        return mixture.cdf(self._centres("cdf"), self._mixture_precision, y)
+        return mixture.cdf(*self._components("cdf"), y)
 
     def _quantiles(self, levels: Sequence[float]) -> Tensor:
         """Right to a millionth of the standard deviation, or to rounding."""
-        centres = self._centres("quantile")
-        return mixture.quantiles(centres, self._mixture_precision, levels)
+        return mixture.quantiles(*self._components("quantile"), levels)
+
+    def _components(self, what: str) -> tuple[Tensor, Tensor]:
+        """Centres and precisions of the mixture, or of the one Gaussian that is known.
+
+        Without the draws that is the Gaussian with the mean and variance of a new
+        observation, and a warning says so.
+        """
+        if self._draws is not None or self.method == POINT:
+            return self._centres(what), self._mixture_precision
+        warnings.warn(_NORMAL.format(what=what), CaveatWarning, stacklevel=4)
+        return self._mean.unsqueeze(0), self.variance.reciprocal()
 
     def _crps(self, y: Tensor) -> Tensor:
         centres = self._centres("crps")

@@ -3,14 +3,21 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
 
 from caveat import _validation
+from caveat._upward import display
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive.base import Predictive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    # a name for a reader; nothing is imported from above
+    PredictiveDisplay = Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,12 +55,12 @@ class RegressionPredictive(Predictive):
         """Standard deviation of a new observation, the root of ``variance``."""
         return self.variance.sqrt()
 
-    def log_prob(self, y: Tensor) -> Tensor:
+    def log_prob(self, y: Any) -> Tensor:
         """Log predictive density of observations.
 
         Parameters
         ----------
-        y : Tensor, shape (batch, *event)
+        y : Tensor or array, shape (batch, *event)
             Of exactly the shape of ``mean``: nothing is broadcast.
 
         Returns
@@ -63,12 +70,12 @@ class RegressionPredictive(Predictive):
         """
         return self._answer(self._log_prob(self._target(y)))
 
-    def cdf(self, y: Tensor) -> Tensor:
+    def cdf(self, y: Any) -> Tensor:
         """Probability that a new observation is at most ``y``.
 
         Parameters
         ----------
-        y : Tensor, shape (batch, *event)
+        y : Tensor or array, shape (batch, *event)
             Of exactly the shape of ``mean``.
 
         Returns
@@ -109,12 +116,12 @@ class RegressionPredictive(Predictive):
         lower, upper = self._answer(self._quantiles([tail, 1.0 - tail]))
         return lower, upper
 
-    def inside(self, y: Tensor, level: float | Sequence[float]) -> Tensor:
+    def inside(self, y: Any, level: float | Sequence[float]) -> Tensor:
         """Whether observations lie in the interval of a level.
 
         Parameters
         ----------
-        y : Tensor, shape (batch, *event)
+        y : Tensor or array, shape (batch, *event)
             Of exactly the shape of ``mean``.
         level : float or sequence of float
             As for :meth:`interval`.
@@ -128,14 +135,14 @@ class RegressionPredictive(Predictive):
         found = [depth <= one for one in _validation.quantile_levels(level, "level")]
         return found[0] if torch.as_tensor(level).ndim == 0 else torch.stack(found)
 
-    def crps(self, y: Tensor) -> Tensor:
+    def crps(self, y: Any) -> Tensor:
         """Continuous ranked probability score of observations; lower is better.
 
         CRPS(F, y) = E|X - y| - E|X - X'| / 2 for X and X' distributed as F.
 
         Parameters
         ----------
-        y : Tensor, shape (batch, *event)
+        y : Tensor or array, shape (batch, *event)
             Of exactly the shape of ``mean``.
 
         Returns
@@ -228,8 +235,8 @@ class RegressionPredictive(Predictive):
     def _rescaled(self, a: Tensor, b: Tensor) -> Self:
         """Of a y + b, with a and b of the shape of the event."""
 
-    def _target(self, y: Tensor) -> Tensor:
-        return _validation.target(y, self.mean)
+    def _target(self, y: Any) -> Tensor:
+        return _validation.target(_validation.as_tensor(y, real=True), self.mean)
 
     def _answer(self, values: Tensor) -> Tensor:
         return values.to(self.mean.dtype)
@@ -240,6 +247,47 @@ class RegressionPredictive(Predictive):
 
     def _highlights(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "std": self.std}
+
+    def _facts(self) -> dict[str, str]:
+        variance = self.variance.double()
+        share = (self.epistemic_variance.double() / variance).nanmean().item()
+        error = (self.mean_error.double() / self.std.double()).max().item()
+        return {
+            "not known, of the variance": f"{share:.0%} on average; the rest is noise",
+            "Monte Carlo error of the mean": f"at most {error:.2g} std",
+        }
+
+    def _interval_columns(self, level: float | None) -> dict[str, Any]:
+        if level is None:
+            return {}
+        lower, upper = self.interval(level)
+        return {"lower": lower.numpy(force=True), "upper": upper.numpy(force=True)}
+
+    def plot(
+        self, x: Any = None, *, ax: "Axes | None" = None, **style: Any
+    ) -> "PredictiveDisplay":
+        """Draw mean and shades of half a standard deviation along an axis.
+
+        Parameters
+        ----------
+        x : array, shape (rows,), optional
+            Where the rows stand; by default at 0, 1, 2, …
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            As for :meth:`caveat.evaluation.PredictiveDisplay.from_predictive`.
+
+        Returns
+        -------
+        PredictiveDisplay
+            Drawn, with ``ax_`` and ``figure_``.
+        """
+        drawn: PredictiveDisplay = display(
+            "caveat.evaluation.displays:PredictiveDisplay"
+        ).from_predictive(
+            predictive=self, x=range(len(self)) if x is None else x, ax=ax, **style
+        )
+        return drawn
 
 
 def _per_output(name: str, value: Any, mean: Tensor) -> Tensor:

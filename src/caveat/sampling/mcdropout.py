@@ -23,6 +23,7 @@ from caveat.predictive import (
 from caveat.predictive.joining import by_rows, together
 from caveat.predictive.strata import Stratification
 from caveat.sampling.arguments import call_batch
+from caveat.sampling.calibrating import check_fit, fitted_precision
 from caveat.sampling.classes import Classified, ClassPicker
 from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
@@ -35,6 +36,7 @@ from caveat.sampling.gathering import (
     Rounds,
     Sampled,
 )
+from caveat.sampling.given import given_inputs
 from caveat.sampling.inputs import Batch, check_model, telling
 from caveat.sampling.names import check_names
 from caveat.sampling.outputs import Output, Picker, check_nan
@@ -46,7 +48,11 @@ from caveat.sampling.tape import Ref
 
 _NO_PRECISION = """regress needs precision=tau, the inverse variance of the noise in y
 (paper 001, eq. 12): the predictive variance is 1/tau plus the spread of the draws.
-If the noise has standard deviation s in the units of y, pass precision=1/s**2."""
+If the noise has standard deviation s in the units of y, pass precision=1/s**2. To have
+it fitted on rows that trained nothing: precision="fit", calibration=(x_cal, y_cal)."""
+
+FIT = "fit"  # a precision that calibration rows tell
+_ROWS_AT_ONCE = 10_000  # of a call without batch_size: more is slower, not faster
 
 
 _P = ParamSpec("_P")
@@ -73,6 +79,8 @@ class _Call(NamedTuple):
     kwinputs: dict[str, Any]
     batch_size: int | None
     progress: bool | None
+    has_labels: bool = False
+    automatic: bool = False  # batch_size was not asked for
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,8 @@ class FunctionDraw:
     def __call__(self, *inputs: Any, **kwinputs: Any) -> Any:
         model = self._sampler.model
         check_names("a draw", model, kwinputs)
-        batch = call_batch(model, inputs, kwinputs, axis=self._axis)
+        args, kwargs = given_inputs(model, inputs, kwinputs)
+        batch = call_batch(model, args, dict(kwargs), axis=self._axis)
         above = torch.is_grad_enabled()
         with telling(batch, model):
             return self._sampler.one_pass(batch, self.number, above_autograd=above)
@@ -199,6 +208,7 @@ class MCDropout:
         n_draws: int = 100,
         batch_size: int | None = None,
         progress: bool | None = None,
+        has_labels: bool = False,
         **kwinputs: Any,
     ) -> Any:
         """Raw outputs of the model, draws first.
@@ -206,7 +216,9 @@ class MCDropout:
         Parameters
         ----------
         *inputs, **kwinputs
-            What the model is called with; numpy arrays are turned into tensors. A
+            What the model is called with; numpy arrays, data frames, their columns
+            and lists of numbers are turned into tensors, and one dict or
+            ``BatchEncoding`` of the model's arguments into keywords. A
             single iterable (``DataLoader``, list, generator) gives one batch an item:
             a tensor, a tuple of positional arguments or a dict of keywords; a
             ``Dataset`` gives rows. Which arguments have rows is found out; those for
@@ -215,9 +227,13 @@ class MCDropout:
         n_draws : int
             T of the papers.
         batch_size : int, optional
-            Rows to run at a time; of a ``Dataset``, 256 by default.
+            Rows to run at a time; by default 10,000 where there are more than twice as
+            many and they are independent, all at once otherwise; of a ``Dataset``, 256.
         progress : bool, optional
             Show a bar; by default on a terminal, when it takes more than a second.
+        has_labels : bool
+            The batches of a loader, or the rows of a data set, are (x, y): what comes
+            last, or is called ``labels``, is left out.
 
         Returns
         -------
@@ -226,7 +242,7 @@ class MCDropout:
             keep their structure; what is not a tensor is as in the first draw.
         """
         n_draws = check.positive_int("n_draws", n_draws)
-        call = _Call("draws", inputs, kwinputs, batch_size, progress)
+        call = self._call("draws", inputs, kwinputs, batch_size, progress, has_labels)
         source = self._source(call)
         with self._bar(call, source, n_draws) as bar:
             stacks = Stacks(n_draws, several=source.several)
@@ -235,10 +251,11 @@ class MCDropout:
         return stacks.whole()
 
     @_explained
-    def regress(
+    def regress(  # noqa: PLR0913, a door: all but the inputs by name
         self,
         *inputs: Any,
         precision: Any,
+        calibration: tuple[Any, Any] | None = None,
         n_draws: int = 100,
         output: Output | None = None,
         keep_draws: bool = True,
@@ -246,6 +263,7 @@ class MCDropout:
         max_draws: int = MAX_DRAWS,
         batch_size: int | None = None,
         progress: bool | None = None,
+        has_labels: bool = False,
         **kwinputs: Any,
     ) -> GaussianPredictive:
         """The predictive distribution of a regression (paper 001, eqs 10-13).
@@ -258,15 +276,20 @@ class MCDropout:
         ----------
         *inputs, **kwinputs
             As for :meth:`draws`.
-        precision : float or Tensor
+        precision : float, Tensor or ``"fit"``
             τ, the inverse variance of the observation noise in the units of y; one
-            number, or one per output.
+            number, or one per output. ``"fit"`` takes the one under which
+            ``calibration`` is most probable (eq. 13).
+        calibration : pair (x, y), optional
+            Inputs and observations that trained nothing, for ``precision="fit"``. The
+            ``precision`` of the result is what was found.
         n_draws : int
             T of the papers.
         output : callable, optional
             Picks the tensor of shape (batch, *event) from what the model returns.
         keep_draws : bool
-            False keeps only moments: little memory, but no quantiles or densities.
+            False keeps only moments: little memory, but no densities, and intervals of
+            a Gaussian, with a warning.
         tolerance : float, optional
             Draw until the Monte Carlo error of every mean is below this fraction of
             the predictive standard deviation, instead of ``n_draws``; at most
@@ -277,14 +300,21 @@ class MCDropout:
             a stream stay in memory until all have enough.
         max_draws : int
             The cap for ``tolerance``.
-        batch_size : int, optional
-            Rows to run at a time.
-        progress : bool, optional
-            Show a bar; by default on a terminal, when it takes more than a second.
+        batch_size, progress, has_labels
+            As for :meth:`draws`.
         """
+        if isinstance(precision, str):
+            check_fit(precision, calibration)
+            held_out = partial(self.regress, n_draws=n_draws, output=output)
+            precision = fitted_precision(held_out, calibration)
+        elif calibration is not None:
+            raise ParameterError(
+                "calibration is for precision='fit'. Got both it and a precision; "
+                "leave one of them out."
+            )
         tau, picker = check.precision(precision), Picker("regress", output)
         rounds = Rounds(n_draws, tolerance, max_draws)
-        call = _Call("regress", inputs, kwinputs, batch_size, progress)
+        call = self._call("regress", inputs, kwinputs, batch_size, progress, has_labels)
         parts, draws = self._gathered(
             call,
             rounds,
@@ -301,7 +331,7 @@ class MCDropout:
                 drawn = drawn.stratified(design)
         return _improved(drawn, parts)
 
-    def classify(
+    def classify(  # noqa: PLR0913, as regress
         self,
         *inputs: Any,
         n_draws: int = 100,
@@ -312,6 +342,7 @@ class MCDropout:
         max_draws: int = MAX_DRAWS,
         batch_size: int | None = None,
         progress: bool | None = None,
+        has_labels: bool = False,
         **kwinputs: Any,
     ) -> CategoricalPredictive:
         """The predictive distribution of a classification.
@@ -338,7 +369,7 @@ class MCDropout:
             are always last.
         tolerance : float, optional
             As for :meth:`regress`, as a fraction of √(p(1-p)) of each class.
-        n_draws, keep_draws, max_draws, batch_size, progress
+        n_draws, keep_draws, max_draws, batch_size, progress, has_labels
             As for :meth:`regress`.
 
         Returns
@@ -347,7 +378,7 @@ class MCDropout:
         """
         picker = ClassPicker.of("classify", output, class_dim)
         parts, logits = self._gathered(
-            _Call("classify", inputs, kwinputs, batch_size, progress),
+            self._call("classify", inputs, kwinputs, batch_size, progress, has_labels),
             Rounds(n_draws, tolerance, max_draws),
             partial(self._class_reading, picker, saves_draws=tolerance is not None),
             partial(CategoricalAccumulator, self.seed, False),
@@ -421,14 +452,48 @@ class MCDropout:
 
     # ------------------------------------------------------------ private
 
+    def _call(
+        self,
+        method: str,
+        inputs: tuple[Any, ...],
+        kwinputs: dict[str, Any],
+        batch_size: int | None,
+        progress: bool | None,
+        has_labels: bool,
+    ) -> _Call:
+        """What was asked for; many independent rows are split if nobody said how."""
+        whole = _Call(method, inputs, kwinputs, batch_size, progress, has_labels)
+        if batch_size is not None or not self._are_many(inputs):
+            return whole
+        split = whole._replace(batch_size=_ROWS_AT_ONCE, automatic=True)
+        session = self._session(split, next(iter(self._source(split))))
+        return split if self._mixing(session) is None else whole
+
+    def _are_many(self, inputs: tuple[Any, ...]) -> bool:
+        first = inputs[0] if inputs else None
+        shape = getattr(first, "shape", ())
+        is_array = (
+            isinstance(first, Tensor)
+            or hasattr(first, "to_numpy")
+            or (type(first).__module__ == "numpy")
+        )
+        return (
+            is_array
+            and len(shape) > self._axis
+            and (shape[self._axis] > 2 * _ROWS_AT_ONCE)
+        )
+
     def _source(self, call: _Call) -> Batches:
         batch_size = call.batch_size
         check_names(call.method, self.model, call.kwinputs)
         if batch_size is not None:
             batch_size = check.positive_int("batch_size", batch_size)
+        inputs, kwinputs = given_inputs(
+            self.model, call.inputs, call.kwinputs, has_labels=call.has_labels
+        )
         return source_of(
-            call.inputs,
-            call.kwinputs,
+            inputs,
+            kwinputs,
             axis=self._axis,
             batch_size=batch_size,
             model=self.model,
@@ -443,17 +508,24 @@ class MCDropout:
         name = type(self.model).__name__
         with telling(batch, self.model):
             session = self._sampler.session(batch)
-        found = session.output_layouts
         if call.method != "draws" and batch.is_flat and session.rows_mix:
             outputs = [v for v in session.first_leaves if isinstance(v, Tensor)]
             if all(batch.rows not in v.shape[:1] for v in outputs):
                 raise ShapeError(_one_case(name, call.method, batch.rows))
-        if call.batch_size is not None:
-            if session.rows_mix or (found and not any(found)):
-                raise ParameterError(_mixed(name, call.batch_size, batch.axis))
-            if any(layout and not layout.rows_first for layout in found):
-                raise ParameterError(_folded(name, call.batch_size))
+        if call.batch_size is not None and not call.automatic:
+            if (words := self._mixing(session)) is not None:
+                raise ParameterError(words(name, call.batch_size, batch.axis))
         return session
+
+    @staticmethod
+    def _mixing(session: Session) -> Callable[[str, int, int], str] | None:
+        """What stands against splitting the rows, in words; None if nothing does."""
+        found = session.output_layouts
+        if session.rows_mix or (found and not any(found)):
+            return _mixed
+        if any(layout and not layout.rows_first for layout in found):
+            return _folded
+        return None
 
     def _gathered(
         self,
@@ -575,7 +647,7 @@ def _mixed(name: str, batch_size: int, axis: int) -> str:
     )
 
 
-def _folded(name: str, batch_size: int) -> str:
+def _folded(name: str, batch_size: int, axis: int) -> str:
     return (
         f"batch_size={batch_size} would change the order of the output: {name} puts "
         f"several results of each row on one axis, rows last. Leave batch_size out."

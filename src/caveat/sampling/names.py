@@ -18,7 +18,7 @@ from caveat.sampling.sources import signature_of
 # Our own names, in whatever method they stand.
 OURS = (
     "n_draws batch_size progress precision output class_dim keep_draws tolerance "
-    "max_draws correlated shared stratified batch_dim analytic"
+    "max_draws calibration has_labels correlated shared stratified batch_dim analytic"
 ).split()
 
 # What others call them.

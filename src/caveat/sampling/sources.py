@@ -29,8 +29,8 @@ inputs:  (x for x, *_ in loader)
 If it is an input, say so by name:  ({{{names}}} for {items} in loader)"""
 
 _CANNOT = """{name}.forward cannot take ({given}): {error}. If the batches hold labels,
-too, pass only the inputs: (x for x, y in loader). If a batch is one argument that is a
-list, pass it by name: ({{'{first}': x}} for x in loader)."""
+too, say has_labels=True, or pass only the inputs: (x for x, y in loader). If a batch is
+one argument that is a list, pass it by name: ({{'{first}': x}} for x in loader)."""
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,11 @@ def test_gains_are_paired_by_replicate():
     assert share_of_gain([*first, *second, *plain], 5, "error") == pytest.approx(5 / 8)
 
 
-def test_command_line_without_data(tmp_path, capsys, no_data):
+def test_command_line_without_data(tmp_path, no_data):
     args = ["reproduce", "ensemble", "--quick", "--workers", "1"]
     assert main([*args, "--output", str(tmp_path)]) == 0
-    assert "digits, 1,000 images to train on" in capsys.readouterr().out
+    (page,) = (path.read_text() for path in tmp_path.glob("*.md"))
+    assert "digits, 1,000 images to train on" in page
     assert (tmp_path / "ensemble_quick.png").stat().st_size > 10_000
     stored = read_records(tmp_path / "ensemble_quick.csv", Result)
     assert sum(r.part == "validation" for r in stored) == len(PLAIN) + len(DROPOUT)

@@ -37,11 +37,11 @@ def test_another_number_of_sets_is_another_job(tmp_path):
     assert len(records) == len(METHODS) * len(STRENGTHS)
 
 
-def test_command_line(tmp_path, capsys, monkeypatch):
+def test_command_line(tmp_path, monkeypatch):
     monkeypatch.setattr(Misspecification, "n_sets", 600)
     arguments = "reproduce misspecification --quick --workers 1 --output".split()
     assert main([*arguments, str(tmp_path)]) == 0
-    page = capsys.readouterr().out
+    (page,) = (path.read_text() for path in tmp_path.glob("*.md"))
     assert "over 600 data sets" in page and "## Covariate shift" in page
     assert (tmp_path / "misspecification_quick.png").stat().st_size > 10_000
     records = read_records(tmp_path / "misspecification_quick.csv", ModelRecord)

@@ -45,10 +45,10 @@ def test_no_gap_is_learnt_from(real_data):
     assert len(task.x) == 275
 
 
-def test_command_line(tmp_path, capsys, real_data):
+def test_command_line(tmp_path, real_data):
     arguments = "reproduce solar --quick --workers 1 --output".split()
     assert main([*arguments, str(tmp_path)]) == 0
-    page = capsys.readouterr().out
+    (page,) = (path.read_text() for path in tmp_path.glob("*.md"))
     assert "Iterations: 60; the paper has 1,000,000" in page
     assert "points 17-36" in page and "points 317-336" in page
     assert (tmp_path / "solar_quick.png").stat().st_size > 50_000

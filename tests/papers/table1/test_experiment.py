@@ -13,7 +13,7 @@ import pytest
 from caveat.cli import main
 from caveat.data import load_uci, uci
 from caveat.data.uci_sets import UCI_SETS
-from caveat.errors import ParameterError
+from caveat.errors import ParameterError, StoppedError
 from caveat.papers.records import read_records
 from caveat.papers.runner import complete, reproduce
 from caveat.papers.table1 import comparison
@@ -58,16 +58,18 @@ def test_all_that_the_file_holds_is_kept_and_sorted(tmp_path, real_data):
     assert own.ordered({r.key: [r] for r in (yacht, boston)}) == [boston, yacht]
 
 
-def test_jobs_are_those_of_missing_splits(tmp_path, real_data):
+def test_a_job_is_one_split_and_done_with_all_its_variants(tmp_path, real_data):
     own = Table1(tmp_path, protocol="paper", sets="yacht, boston", splits=3)
-    (yacht,) = (job for job in own.jobs([]) if job.dataset == "yacht")
-    assert yacht.splits == (0, 1, 2)
+    yacht = [job for job in own.jobs([]) if job.dataset == "yacht"]
+    assert [job.splits for job in yacht] == [(0,), (1,), (2,)]
     both = ("published precision", "searched precision")
-    known = [a_record(dataset="yacht", split=1, variant=v) for v in both]
-    half = [a_record(dataset="yacht", split=0, variant=both[0])]
-    (yacht,) = (job for job in own.jobs(known + half) if job.dataset == "yacht")
-    assert yacht.splits == (0, 2) and yacht.variants == both
-    assert [job.dataset for job in own.jobs([])] == ["boston", "boston", "yacht"]
+    assert all(job.variants == both for job in yacht)
+    records = [a_record(dataset="yacht", split=1, variant=v) for v in both]
+    records += [a_record(dataset="yacht", split=0, variant=both[0])]
+    known = {own.key(record) for record in records}
+    assert [own.is_done(job, known) for job in yacht] == [False, True, False]
+    assert own.jobs(records) == own.jobs([])  # so that "k of n" counts them all
+    assert [j.dataset for j in own.jobs([])] == ["boston"] * 6 + ["yacht"] * 3
 
 
 @pytest.mark.parametrize("protocol", VARIANTS)
@@ -99,9 +101,8 @@ def test_what_was_finished_before_an_interruption_is_kept(
         return run(job)
 
     monkeypatch.setattr(table1, "run", stop_at_the_second)
-    monkeypatch.setattr(table1, "_FEW_SPLITS", 1)
     own = Table1(tmp_path, True, "flagship", "yacht", 3)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(StoppedError, match="saved 1 of 3; run again to go on"):
         complete(own, n_workers=1)
     assert [r.split for r in stored_in(own)] == [0]
     monkeypatch.setattr(table1, "run", run)
@@ -151,7 +152,10 @@ def _year(n_rows):
 def test_command_line(tmp_path, capsys, real_data):
     arguments = "reproduce table1 --quick --sets yacht --splits 1 --workers 1".split()
     assert main([*arguments, "--output", str(tmp_path)]) == 0
-    assert "| yacht | 1 |" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "yacht" in shown and str(tmp_path) in shown
+    assert all(len(line) <= 80 for line in shown.splitlines()[:-1])  # but the folder
+    assert "| yacht | 1 |" in (tmp_path / "table1_paper_quick.md").read_text()
     assert main(["reproduce", "table1", "--protocol", "worst"]) == 2
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import scipy.stats
 
+from caveat._summary import Summarised, TextSummary
 from caveat.errors import CaveatWarning, ParameterError
 from caveat.maxent.linear.arrays import Array, Matrix
 from caveat.maxent.linear.design import Design
@@ -44,7 +45,7 @@ class PosteriorSample(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class LinearPosterior:
+class LinearPosterior(Summarised):
     """Posterior of weights and noise variance; made by :func:`fit_posterior`.
 
     Attributes
@@ -69,6 +70,21 @@ class LinearPosterior:
     mean: Array
     white_mean: Array
     residual: Array
+
+    def summary(self) -> TextSummary:
+        size = np.abs(self.effective_weights)
+        most = np.argsort(-size, kind="stable")[:5]
+        shown = ", ".join(f"{self.effective_weights[k]:+.3g} ({k})" for k in most)
+        rows, p = len(self.residual), len(self.mean)
+        return TextSummary(
+            f"LinearPosterior: {p} weights from {rows} rows",
+            {
+                "largest weights (feature)": shown,
+                "intercept": f"{self.intercept:.4g}",
+                "noise scale": f"{self.noise_scale:.4g}",
+                "degrees of freedom": f"{self.df:.4g}",
+            },
+        )
 
     @property
     def effective_weights(self) -> Array:

@@ -28,7 +28,7 @@ from caveat.papers.lenet import (
     images_of,
     load_images,
 )
-from caveat.papers.page import Claim, Part, bullets, flow, holds, table
+from caveat.papers.page import Claim, Part, bullets, flow, holds, judged, table
 from caveat.papers.records import read_records, write_records
 from caveat.papers.style import ink, legend_below, line, name_outer, panels
 
@@ -59,7 +59,8 @@ class Difference:
     @property
     def verdict(self) -> str:
         """Whether a claim that it is positive holds."""
-        return "not decided by these networks" if self.is_none else holds(self.is_sure)
+        open_ = judged("not decided by these networks")
+        return open_ if self.is_none else holds(self.is_sure)
 
     def __str__(self) -> str:
         return f"{100 * self.value:+.3f} ± {100 * self.error:.3f} points"

@@ -28,7 +28,7 @@ from caveat.papers.ensemble.comparison import (
 from caveat.papers.ensemble.networks import BATCH_SIZE, HIDDEN, LEARNING_RATE
 from caveat.papers.experiment import Experiment
 from caveat.papers.lenet import Images, NetStore, load_images
-from caveat.papers.page import Part, bullets, claim, flow, holds, table
+from caveat.papers.page import Part, bullets, claim, flow, holds, judged, table
 from caveat.papers.style import ink, legend_below, line, name_axes, panels
 
 CONFIDENCE = 0.95
@@ -61,8 +61,9 @@ class Average:
         """In words, by Student's t: few replicates say little about their spread."""
         limit = stats.t.ppf(0.5 + CONFIDENCE / 2.0, self.n_replicates - 1) * self.error
         if abs(self.value) <= limit:
-            return f"no difference at {CONFIDENCE:.0%}"
-        return "MC dropout is better" if self.value > 0 else "the ensemble is better"
+            return judged(f"no difference at {CONFIDENCE:.0%}")
+        better = "MC dropout" if self.value > 0 else "the ensemble"
+        return judged(f"{better} is better")
 
     def shown(self, digits: int, *, scale: float = 1.0, sign: str = "") -> str:
         """With its standard error."""

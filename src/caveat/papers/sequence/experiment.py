@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from caveat.papers.experiment import Experiment
-from caveat.papers.page import Claim, Part, bullets, flow, markdown_table
+from caveat.papers.page import Claim, Part, bullets, flow, judged, markdown_table
 from caveat.papers.sequence.curves import (
     Array,
     LearningCurves,
@@ -180,8 +180,8 @@ def _against(ours: LearningCurves, other: LearningCurves) -> Iterator[str]:
 
 def _judged(gains: Array, margin: float) -> str:
     if clear(gains, margin):
-        return "better"
-    return "worse" if clear(-gains, margin) else "even"
+        return judged("better")
+    return judged("worse" if clear(-gains, margin) else "even")
 
 
 def _verdicts(records: Sequence[ReaderRecord]) -> Iterator[str]:
@@ -208,8 +208,8 @@ def _said(on_tasks: Iterable[bool]) -> str:
     """Whether it is so on both tasks, or on which."""
     found = [t for t, is_so in zip(TASKS, on_tasks, strict=True) if is_so]
     if len(found) == len(TASKS):
-        return "**holds** on both"
-    return f"**holds** on {found[0]} only" if found else "**does not hold**"
+        return judged("**holds** on both")
+    return judged(f"**holds** on {found[0]} only" if found else "**does not hold**")
 
 
 def _at_any_rate(records: Sequence[ReaderRecord]) -> str:

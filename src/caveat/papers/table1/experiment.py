@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from caveat.data import load_uci
 from caveat.papers.experiment import Experiment
-from caveat.papers.page import Part, flow, markdown_table, table
+from caveat.papers.page import Part, flow, judged, markdown_table, table
 from caveat.papers.style import panels
 from caveat.papers.table1.comparison import (
     METRICS,
@@ -51,7 +51,7 @@ def _against(row: Row, metric: str, opponent: str) -> str:
     value = row.published.get(opponent, {}).get(metric)
     if value is None:
         return ""
-    mark = _MARKS[verdict(metric, row.ours[metric], value)]
+    mark = judged(_MARKS[verdict(metric, row.ours[metric], value)])
     return f"{_shown(row, metric, value)} {mark}"
 
 
@@ -68,8 +68,8 @@ def _count(own: Sequence[Row], metric: str) -> str:
             for row in own
             if metric in row.published.get(name, {})
         ]
-        counts = [found.count(kind) for kind in _MARKS]
-        parts.append(f"{name} {counts[0]}/{counts[1]}/{counts[2]}")
+        counts = "/".join(str(found.count(kind)) for kind in _MARKS)
+        parts.append(f"{name} {judged(counts)}")
     return f"{METRICS[metric]}, win/tie/lose against " + ", ".join(parts) + "."
 
 
@@ -149,13 +149,11 @@ SETS = (
     "wine",
     "yacht",
 )
-_SPLITS_PER_JOB = {"paper": 20}  # whose splits have few networks each
-_FEW_SPLITS = 5
 
 
 @dataclass(frozen=True)
 class Table1(Experiment[Job, Record]):
-    """A protocol of Table 1; a job is some splits of a set.
+    """A protocol of Table 1; a job is one split of a set, so that little is ever lost.
 
     Attributes
     ----------
@@ -188,28 +186,20 @@ class Table1(Experiment[Job, Record]):
         return f"caveat reproduce table1 --protocol {self.protocol}{quick}"
 
     def jobs(self, records: Sequence[Record]) -> list[Job]:
-        """Those of missing splits, the largest sets first."""
-        known = {record.key for record in records}
+        """A job for each split, the largest sets first."""
         names = [name.strip() for name in self.sets.split(",")] if self.sets else SETS
         sizes = {name: load_uci(name) for name in names}
         return [
             job
             for name in sorted(names, key=lambda name: -len(sizes[name]))
             for own in variants(self.protocol, name)
-            for job in self._jobs(name, own, len(sizes[name].splits), known)
+            for job in self._jobs(name, own, len(sizes[name].splits))
         ]
 
-    def _jobs(
-        self, dataset: str, own: tuple[str, ...], n_splits: int, known: set[Key]
-    ) -> Iterator[Job]:
+    def _jobs(self, dataset: str, own: tuple[str, ...], n_splits: int) -> Iterator[Job]:
         count = n_splits if self.splits is None else min(self.splits, n_splits)
-        whole = Job(str(self.protocol), own, dataset, tuple(range(count)), self.quick)
-        missing = [
-            k for k in whole.splits if not known.issuperset(whole.only((k,)).keys)
-        ]
-        size = _SPLITS_PER_JOB.get(self.protocol, _FEW_SPLITS)
-        for start in range(0, len(missing), size):
-            yield whole.only(tuple(missing[start : start + size]))
+        for split in range(count):
+            yield Job(str(self.protocol), own, dataset, (split,), self.quick)
 
     def key(self, record: Record) -> Key:
         return record.key

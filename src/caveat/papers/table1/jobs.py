@@ -1,6 +1,6 @@
 """What a job of Table 1 is given, and what a protocol decides for each split."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,6 @@ class Job:
             for split in self.splits
             for variant in self.variants
         ]
-
-    def only(self, splits: tuple[int, ...]) -> "Job":
-        """The same on other splits."""
-        return replace(self, splits=splits)
 
     def shortened(self, epochs: int) -> int:
         """So many epochs, or a twentieth of them in a smoke test."""

@@ -1,0 +1,80 @@
+"""Ctrl-C: it ends soon, says what is kept, and it is true."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from caveat.papers.records import read_records
+from caveat.papers.runner import complete
+from tests.papers.squares import Brief, Square, Squares
+
+ROOT = Path(__file__).parents[2]
+LONG = 600.0  # seconds of a job: nobody waits for it
+SOON = 10.0  # two are wanted; a busy machine may take longer to end its processes
+
+
+def begun(folder: Path, seconds: float) -> subprocess.Popen[str]:
+    """The command in a session of its own, as a terminal would start it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.papers.slow_squares", str(folder), str(seconds)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def stored(folder: Path) -> set[int]:
+    return {r.number for r in read_records(folder / "squares.csv", Square)}
+
+
+def wait_for(folder: Path, wanted: set[int], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 120.0
+    while stored(folder) < wanted:
+        assert process.poll() is None and time.monotonic() < end, process.stderr.read()
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of a terminal")
+def test_a_run_that_is_stopped_can_be_taken_up(tmp_path):
+    """Results come in the order in which they end: 2 and 5 are behind 1, 3 and 4."""
+    process = begun(tmp_path, LONG)
+    try:
+        wait_for(tmp_path, {2}, process)
+        kept, start = stored(tmp_path), time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)  # all of its processes hear it
+        _, told = process.communicate(timeout=60.0)
+        assert time.monotonic() - start < SOON
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in told and "KeyboardInterrupt" not in told
+    assert f"saved {len(kept)} of 6; run again to go on" in told
+    assert stored(tmp_path) == kept
+
+    again = begun(tmp_path, 0.0)
+    page, told = again.communicate(timeout=120.0)
+    assert again.returncode == 0, told
+    assert stored(tmp_path) == {1, 2, 3, 4, 5, 6, 21}
+    assert "36.0" in page
+
+
+def test_what_is_said_is_what_is_stored(tmp_path, monkeypatch):
+    run = Squares.run
+
+    def stopped_at_three(self, job):
+        if job == 3:
+            raise KeyboardInterrupt
+        return run(self, job)
+
+    monkeypatch.setattr(Squares, "run", stopped_at_three)
+    with pytest.raises(RuntimeError, match=r"^saved 2 of 3; run again to go on$"):
+        complete(Squares(tmp_path), n_workers=1)
+    with pytest.raises(RuntimeError, match=r"^stopped; nothing was saved"):
+        complete(Brief(tmp_path / "brief"), n_workers=1)
