@@ -1,0 +1,158 @@
+"""Ridge regression by evidence: the exact Bayesian linear model, robust if asked."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_ROUNDS = 100
+_TOLERANCE = 1e-4
+_TINY = 1e-10
+_HUBER = 2.0  # robust standard deviations beyond which a residual is pulled in
+_HUBER_ROUNDS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """y = b + x w + noise with w ~ N(0, 1/prior), both precisions by evidence.
+
+    Attributes
+    ----------
+    mean, scale : array, shape (columns,)
+        Standard units of the columns.
+    weights : array, shape (columns, outputs)
+    intercept : array, shape (outputs,)
+    basis : array, shape (columns, rank)
+        Directions that the rows tell of.
+    spread : array, shape (rank, outputs)
+        Posterior standard deviation along them.
+    free : array, shape (outputs,)
+        The same along all others: that of the prior.
+    level : array, shape (outputs,)
+        Posterior standard deviation of the intercept.
+    """
+
+    mean: Array
+    scale: Array
+    weights: Array
+    intercept: Array
+    basis: Array
+    spread: Array
+    free: Array
+    level: Array
+
+    @classmethod
+    def fit(
+        cls, x: Array, y: Array, *, weight: Array | None = None, robust: bool = False
+    ) -> Self:
+        """Of rows x (rows, columns) and y (rows, outputs), with weights (rows,)."""
+        share = np.full(len(x), 1.0) if weight is None else weight
+        total = share.sum()
+        mean = share @ x / total
+        scale = np.sqrt(share @ np.square(x - mean) / total)
+        scale = np.where(scale > _TINY, scale, 1.0)
+        root = np.sqrt(share)[:, None]
+        space = _Space.of((x - mean) / scale * root)
+        columns = [
+            _one(space, y[:, d], share, robust=robust) for d in range(y.shape[1])
+        ]
+        weights, intercept, spread, free, level = (
+            np.stack(part, -1) for part in zip(*columns, strict=True)
+        )
+        return cls(mean, scale, weights, intercept, space.basis, spread, free, level)
+
+    def predict(self, x: Array) -> Array:
+        """Means, shape (rows, outputs)."""
+        return (x - self.mean) / self.scale @ self.weights + self.intercept
+
+    def draws(self, x: Array, n_draws: int, rng: np.random.Generator) -> Array:
+        """Functions from the posterior, shape (draws, rows, outputs)."""
+        z = (x - self.mean) / self.scale
+        along = z @ self.basis
+        rank, outputs = self.spread.shape
+        inside = along @ (
+            rng.standard_normal((n_draws, rank, outputs)) * self.spread
+        )
+        found = inside + z @ self.weights + self.intercept
+        found += self.level * rng.standard_normal((n_draws, 1, outputs))
+        rest = z - along @ self.basis.T
+        if rest.size and np.abs(rest).max() > 1e-8:
+            outside = rng.standard_normal((n_draws, x.shape[1], outputs))
+            found += rest @ (outside * self.free)
+        return found
+
+
+@dataclass(frozen=True)
+class _Space:
+    """The singular values and vectors of weighted, standardised columns."""
+
+    left: Array
+    values: Array
+    basis: Array
+
+    @classmethod
+    def of(cls, z: Array) -> Self:
+        """By the smaller of the two Gram matrices."""
+        if z.shape[0] <= z.shape[1]:
+            squares, left = np.linalg.eigh(z @ z.T)
+            keep = squares > _TINY * max(squares.max(initial=0.0), 1.0) * len(z)
+            values = np.sqrt(squares[keep])
+            return cls(left[:, keep], values, z.T @ left[:, keep] / values)
+        squares, basis = np.linalg.eigh(z.T @ z)
+        keep = squares > _TINY * max(squares.max(initial=0.0), 1.0) * z.shape[1]
+        values = np.sqrt(squares[keep])
+        return cls(z @ basis[:, keep] / values, values, basis[:, keep])
+
+
+def _one(
+    space: _Space, y: Array, share: Array, *, robust: bool
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Weights, intercept, and standard deviations of one output."""
+    found = _evidence(space, y, share)
+    if robust:
+        for _ in range(_HUBER_ROUNDS):
+            # Residuals beyond the limit count as if they lay on it (Huber 1981).
+            fitted = found[-1]
+            gap = y - fitted
+            limit = _HUBER * max(1.4826 * float(np.median(np.abs(gap))), _TINY)
+            if limit <= 10 * _TINY:
+                break
+            found = _evidence(space, fitted + np.clip(gap, -limit, limit), share)
+    return found[:5]
+
+
+def _evidence(
+    space: _Space, y: Array, share: Array
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """MacKay's fixed point for the precisions of noise and prior."""
+    root, total = np.sqrt(share), share.sum()
+    centre = np.asarray(share @ y / total)
+    target = (y - centre) * root
+    along = space.left.T @ target
+    squares = np.square(space.values)
+    whole = float(target @ target)
+    rows = max(float((share > 0).sum()), 1.0)
+    noise = rows / whole if whole > 0 else 1.0 / _TINY
+    prior = 1.0
+    for _ in range(_ROUNDS):
+        before = noise, prior
+        shrunk = noise * space.values * along / (prior + noise * squares)
+        used = float((noise * squares / (prior + noise * squares)).sum())
+        rest = max(whole - float(2 * shrunk @ (space.values * along)), 0.0)
+        rest = max(rest + float(np.square(space.values * shrunk) @ np.ones_like(shrunk)),
+                   _TINY * max(whole, _TINY))
+        size = max(float(shrunk @ shrunk), _TINY)
+        prior = (used + 2e-6) / (size + 2e-6)
+        noise = max(rows - 1.0 - used, 0.1 * rows) / rest
+        change = max(abs(np.log(noise / before[0])), abs(np.log(prior / before[1])))
+        if change < _TOLERANCE:
+            break
+    shrunk = noise * space.values * along / (prior + noise * squares)
+    spread = 1.0 / np.sqrt(prior + noise * squares)
+    fitted = centre + space.left @ (space.values * shrunk) / np.maximum(root, _TINY)
+    level = np.asarray(1.0 / np.sqrt(noise * total))
+    free = np.asarray(1.0 / np.sqrt(prior))
+    return space.basis @ shrunk, centre, spread, free, level, fitted
