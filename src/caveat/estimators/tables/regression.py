@@ -13,48 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caveat.errors import CaveatWarning
+from caveat.estimators.tables import ridge
 from caveat.estimators.tables.budget import Budget
 from caveat.estimators.tables.columns import Columns
 from caveat.estimators.tables.nets import Lesson, Nets, Recipe, train_nets
 from caveat.estimators.tables.noise import NoiseLaw, find_noise
+from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate
 from caveat.estimators.tables.ridge import Ridge
-from caveat.estimators.tables.weights import mean_shares
+from caveat.estimators.tables.views import RowsOfViews, Views
+from caveat.estimators.tables.weights import mean_shares, student_log_density
 from caveat.training.folds import Fold
 from caveat.training.objectives import SquaredError
 from caveat.training.streams import mask_seed
 
 Array = NDArray[np.float64]
 
-CONSTANT, LINE, ROBUST, SPARSE, ADDITIVE = (
-    "constant",
-    "linear",
-    "robust linear",
-    "sparse linear",
-    "additive",
-)
-_COSTS = {CONSTANT: 0.0, LINE: 0.5, ROBUST: 1.0, SPARSE: 1.0, ADDITIVE: 1.5}
+CONSTANT = "constant"
+_COSTS = {CONSTANT: 0.0, "linear": 0.5, "robust linear": 1.0}
+_LINE_COST = 1.5
 _NET_COST = 2.0
 _FLOOR = 0.05  # of a residual, in standard deviations, before its logarithm
 _HELD_DRAWS = 24
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A model that was tried, and what it is worth.
-
-    Attributes
-    ----------
-    name : str
-    log_likelihood : float
-        Mean log density of rows that it has not learned from, in the units of y; under
-        noise of its own that is the same everywhere.
-    weight : float
-        Its share in the pooled mean, on average over outputs.
-    """
-
-    name: str
-    log_likelihood: float
-    weight: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +42,14 @@ class Bent:
 
     Attributes
     ----------
+    view : str
+        The columns of the lines.
     lines : tuple of Ridge
         One per fold, beside which its network was trained.
     nets : Nets
     """
 
+    view: str
     lines: tuple[Ridge, ...]
     nets: Nets
 
@@ -115,18 +97,18 @@ class TableRegression:
         return found * self.scale + self.centre, tau / np.square(self.scale)
 
     def _part(
-        self, name: str, part: Ridge | Bent | None, views: "Views", number: int, seed: int
+        self, name: str, part: Ridge | Bent | None, views: Views, number: int, seed: int
     ) -> Array:
         rng = np.random.default_rng(seed)
         if part is None:
             mean, error = self.level
             return mean + error * rng.standard_normal((number, 1, len(mean)))
         if isinstance(part, Ridge):
-            return part.draws(views[VIEW_OF[name]], number, rng)
+            return part.draws(views[LINES[name].view], number, rng)
         return bent_draws(part, views, n_draws=number, seed=seed)
 
     def _precisions(
-        self, mean: Array, views: "Views", number: int, seed: int
+        self, mean: Array, views: Views, number: int, seed: int
     ) -> Array:
         rng = np.random.default_rng(mask_seed(seed, 10**6))
         logs = np.zeros_like(mean)
@@ -139,24 +121,25 @@ class TableRegression:
         return tau
 
 
-VIEW_OF = {LINE: "plain", ROBUST: "plain", SPARSE: "plain", ADDITIVE: "pieces"}
+@dataclass(frozen=True)
+class Line:
+    """An exact linear model: of which columns, and of what kind."""
+
+    view: str
+    kind: str
 
 
-class Views:
-    """The columns of some rows in each way that a model may want them, made once."""
-
-    def __init__(self, columns: Columns, x: Array) -> None:
-        self._columns, self._x = columns, x
-        self._made: dict[str, Array] = {}
-
-    def __getitem__(self, view: str) -> Array:
-        if view not in self._made:
-            self._made[view] = getattr(self._columns, view)(self._x)
-        return self._made[view]
+LINES = {
+    "linear": Line("plain", ridge.PLAIN),
+    "robust linear": Line("plain", ridge.ROBUST),
+    "sparse linear": Line("plain", ridge.SPARSE),
+    "additive": Line("pieces", ridge.ROBUST),
+    "sparse additive": Line("pieces", ridge.SPARSE),
+}
 
 
 def bent_draws(
-    part: Bent, views: Views, *, n_draws: int, seed: int, only: int | None = None
+    part: Bent, views: Views | RowsOfViews, *, n_draws: int, seed: int, only: int | None = None
 ) -> Array:
     """Draws (draws, rows, outputs); all networks share their mean.
 
@@ -167,7 +150,7 @@ def bent_draws(
     each = -(-n_draws // count)
     bent = part.nets.draws(views[part.nets.view], n_draws=each, seed=seed, only=only)
     lines = part.lines if only is None else [part.lines[only]]
-    straight = np.mean([line.predict(views["pieces"]) for line in lines], 0)
+    straight = np.mean([line.predict(views[part.view]) for line in lines], 0)
     own = bent.mean(0)
     found = (bent - own).reshape(-1, *bent.shape[2:])[:n_draws]
     return np.asarray(found + own.mean(0) + straight)
@@ -237,7 +220,7 @@ class _Fit:
             self._networks()
         names = list(self.held)
         means = np.stack([self.held[name].mean(0) for name in names])
-        costs = [_COSTS.get(name, _NET_COST) for name in names]
+        costs = [self._cost(name) for name in names]
         shares = np.stack(
             [
                 mean_shares(means[:, :, d].T, self.y[:, d], costs, self.weight)
@@ -263,21 +246,22 @@ class _Fit:
         )
         return table, self._candidates(names, shares)
 
+    def _cost(self, name: str) -> float:
+        return _NET_COST if name in self.bent else _COSTS.get(name, _LINE_COST)
+
     def _simple(self) -> list[str]:
         found = [CONSTANT]
         if len(self.y) < 3:
             return found
-        found += [LINE, ROBUST]
-        if self.columns.has_pieces:
-            found.append(ADDITIVE)
-        return found
+        views = {"plain"} | ({"pieces"} if self.columns.has_pieces else set())
+        return found + [name for name, line in LINES.items() if line.view in views]
 
     def _line(self, name: str, rows: slice | NDArray[np.int64]) -> Ridge:
         return Ridge.fit(
-            self.views[VIEW_OF[name]][rows],
+            self.views[LINES[name].view][rows],
             self.y[rows],
             weight=self.weight[rows],
-            robust=name != LINE,
+            kind=LINES[name].kind,
         )
 
     def _held_out_line(self, name: str) -> Array:
@@ -290,12 +274,12 @@ class _Fit:
                 found[:, fold.valid] = mean + error * normal
             else:
                 line = self._line(name, fold.train)
-                rows = self.views[VIEW_OF[name]][fold.valid]
+                rows = self.views[LINES[name].view][fold.valid]
                 found[:, fold.valid] = line.draws(rows, _HELD_DRAWS, rng)
         return found
 
     def _networks(self) -> None:
-        base = ADDITIVE if ADDITIVE in self.held else ROBUST
+        base = self._base()
         lines = tuple(self._line(base, fold.train) for fold in self.folds)
         lessons, units = {}, {}
         for recipe in self.budget.recipes:
@@ -316,14 +300,23 @@ class _Fit:
             progress=self.progress,
         )
         for name, (nets, bad) in trained.items():
-            part = Bent(lines, replace(nets, units=units[name]))
+            part = Bent(LINES[base].view, lines, replace(nets, units=units[name]))
             self._keep_networks(name, part, bad)
+
+    def _base(self) -> str:
+        """The line beside which networks are trained: the best one."""
+        errors = {
+            name: np.minimum(np.abs(self.held[name].mean(0) - self.y), 4.0).mean()
+            for name in LINES
+            if name in self.held
+        }
+        return min(errors, key=lambda name: errors[name])
 
     def _lesson(
         self, recipe: Recipe, fold: Fold, line: Ridge, base: str
     ) -> tuple[Lesson, Array]:
         """Residuals of a line in units of their own, pulled in where they are far."""
-        gap = self.y[fold.train] - line.predict(self.views[base_view(base)][fold.train])
+        gap = self.y[fold.train] - line.predict(self.views[LINES[base].view][fold.train])
         middle = 1.4826 * np.median(np.abs(gap), 0)
         std = gap.std(0)
         limit = recipe.limit * np.where(middle > 1e-6 * std, middle, std)
@@ -335,11 +328,11 @@ class _Fit:
     def _keep_networks(self, name: str, part: Bent, bad: list[int]) -> None:
         """Held-out draws of a recipe; one that is worse than a constant is left out."""
         if bad:
-            warnings.warn(_DIVERGED.format(name=name), CaveatWarning, stacklevel=6)
+            warnings.warn(DIVERGED.format(name=name), CaveatWarning, stacklevel=6)
             return
         held = np.empty((_HELD_DRAWS, *self.y.shape))
         for number, fold in enumerate(self.folds):
-            views = _Rows(self.views, fold.valid)
+            views = RowsOfViews(self.views, fold.valid)
             seed = mask_seed(self.seed, number)
             held[:, fold.valid] = bent_draws(
                 part, views, n_draws=_HELD_DRAWS, seed=seed, only=number
@@ -347,7 +340,7 @@ class _Fit:
         worst = np.median(np.abs(held.mean(0) - self.y), 0)
         constant = np.median(np.abs(self.held[CONSTANT].mean(0) - self.y), 0)
         if (worst > 2.0 * constant + 1e-9).any():
-            warnings.warn(_WORSE.format(name=name), CaveatWarning, stacklevel=6)
+            warnings.warn(WORSE.format(name=name), CaveatWarning, stacklevel=6)
             return
         self.held[name], self.bent[name] = held, part
 
@@ -398,27 +391,6 @@ class _Fit:
         return found
 
 
-_DIVERGED = """the networks {name!r} diverged and were left out of the pool. Look for
-outliers in y."""
-_WORSE = """the networks {name!r} are worse than a constant on rows that they have not
-learned from, and were left out of the pool."""
-
-
-class _Rows:
-    """Views of some of the rows."""
-
-    def __init__(self, views: Views, rows: NDArray[np.int64]) -> None:
-        self._views, self._rows = views, rows
-
-    def __getitem__(self, view: str) -> Array:
-        return self._views[view][self._rows]
-
-
-def base_view(base: str) -> str:
-    """The columns of the line beside which networks are trained."""
-    return VIEW_OF[base]
-
-
 def _units(y: Array) -> tuple[Array, Array]:
     """Medians and robust standard deviations of the targets; 1 if they are constant."""
     first, centre, third = np.quantile(y, [0.25, 0.5, 0.75], axis=0)
@@ -438,8 +410,6 @@ def _level(y: Array, weight: Array) -> Array:
 
 
 def _log_density(law: NoiseLaw, error: Array, variance: Array, weight: Array) -> float:
-    from caveat.estimators.tables.weights import student_log_density
-
     total = np.sqrt(np.square(law.scales(np.zeros_like(error))) + variance)
     log = student_log_density(error / total, law.df) - np.log(total)
     return float(weight @ log / weight.sum())

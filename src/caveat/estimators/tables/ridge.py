@@ -11,6 +11,9 @@ Array = NDArray[np.float64]
 _ROUNDS = 100
 _TOLERANCE = 1e-4
 _TINY = 1e-10
+PLAIN, ROBUST, SPARSE = "plain", "robust", "sparse"
+_SPARSE_ROUNDS = 15
+_LEAST_RELEVANCE = 1e-6
 _HUBER = 2.0  # robust standard deviations beyond which a residual is pulled in
 _HUBER_ROUNDS = 8
 
@@ -46,18 +49,28 @@ class Ridge:
 
     @classmethod
     def fit(
-        cls, x: Array, y: Array, *, weight: Array | None = None, robust: bool = False
+        cls, x: Array, y: Array, *, weight: Array | None = None, kind: str = PLAIN
     ) -> Self:
-        """Of rows x (rows, columns) and y (rows, outputs), with weights (rows,)."""
+        """Of rows x (rows, columns) and y (rows, outputs), with weights (rows,).
+
+        ``kind`` is ``"plain"``, ``"robust"`` (far residuals are pulled in), or
+        ``"sparse"``, which is robust, too: columns of little weight get a prior ever
+        closer to 0, shared by all outputs, as the lasso would have it.
+        """
         share = np.full(len(x), 1.0) if weight is None else weight
         total = share.sum()
         mean = share @ x / total
         scale = np.sqrt(share @ np.square(x - mean) / total)
         scale = np.where(scale > _TINY, scale, 1.0)
         root = np.sqrt(share)[:, None]
-        space = _Space.of((x - mean) / scale * root)
+        z = (x - mean) / scale * root
+        if kind == SPARSE:
+            counts = _relevance(z, y, share)
+            z, scale = z * counts, scale / counts
+        space = _Space.of(z)
         columns = [
-            _one(space, y[:, d], share, robust=robust) for d in range(y.shape[1])
+            _one(space, y[:, d], share, robust=kind != PLAIN)
+            for d in range(y.shape[1])
         ]
         weights, intercept, spread, free, level = (
             np.stack(part, -1) for part in zip(*columns, strict=True)
@@ -107,6 +120,20 @@ class _Space:
         return cls(z @ basis[:, keep] / values, values, basis[:, keep])
 
 
+def _relevance(z: Array, y: Array, share: Array) -> Array:
+    """Factors on columns: roots of their weights, again and again (a lasso)."""
+    counts = np.ones(z.shape[1])
+    for _ in range(_SPARSE_ROUNDS):
+        space = _Space.of(z * counts)
+        own = [_evidence(space, y[:, d], share)[0] for d in range(y.shape[1])]
+        size = np.sqrt(np.abs(np.stack(own)).max(0) * counts)
+        largest = size.max(initial=0.0)
+        if not largest:
+            return np.ones(z.shape[1])
+        counts = np.maximum(size / largest, _LEAST_RELEVANCE)
+    return counts
+
+
 def _one(
     space: _Space, y: Array, share: Array, *, robust: bool
 ) -> tuple[Array, Array, Array, Array, Array]:
@@ -142,8 +169,8 @@ def _evidence(
         shrunk = noise * space.values * along / (prior + noise * squares)
         used = float((noise * squares / (prior + noise * squares)).sum())
         rest = max(whole - float(2 * shrunk @ (space.values * along)), 0.0)
-        rest = max(rest + float(np.square(space.values * shrunk) @ np.ones_like(shrunk)),
-                   _TINY * max(whole, _TINY))
+        rest += float(np.square(space.values * shrunk).sum())
+        rest = max(rest, _TINY * max(whole, _TINY))
         size = max(float(shrunk @ shrunk), _TINY)
         prior = (used + 2e-6) / (size + 2e-6)
         noise = max(rows - 1.0 - used, 0.1 * rows) / rest

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 Array = NDArray[np.float64]
 
@@ -94,8 +94,6 @@ def student_log_density(z: Array, df: float) -> Array:
     """
     if np.isinf(df):
         return -0.5 * np.square(z) - 0.5 * np.log(2 * np.pi)
-    from scipy.special import gammaln
-
     constant = gammaln((df + 1) / 2) - gammaln(df / 2) - 0.5 * np.log(df * np.pi)
     return np.asarray(constant - (df + 1) / 2 * np.log1p(np.square(z) / df))
 
