@@ -72,7 +72,11 @@ def _sklearn(load: Callable[..., Any]) -> Callable[[], Rows]:
 
 
 def _statsmodels(
-    module: str, target: str, *, without: tuple[str, ...] = (), above: float | None = None
+    module: str,
+    target: str,
+    *,
+    without: tuple[str, ...] = (),
+    above: float | None = None,
 ) -> Callable[[], Rows]:
     """A set of statsmodels; ``above`` makes two classes of the target."""
 
@@ -202,7 +206,9 @@ def _label_noise(seed: int, rows: int, share: float) -> Callable[[], Rows]:
         rng = np.random.default_rng(seed)
         x, y = datasets.make_moons(rows, noise=0.2, random_state=seed)
         wrong = rng.random(rows) < share
-        return np.column_stack([x, rng.normal(size=(rows, 3))]), np.where(wrong, 1 - y, y)
+        return np.column_stack([x, rng.normal(size=(rows, 3))]), np.where(
+            wrong, 1 - y, y
+        )
 
     return make
 
@@ -252,7 +258,9 @@ SETS = (
     TableSet("moons, 15 % wrong", _DEVELOP, False, _label_noise(1, 600, 0.15)),
     TableSet("coin", _DEVELOP, False, _coin(3, 300, 6)),
     TableSet("wide classes", _DEVELOP, False, _wide(4, 120, 400, classes=True)),
-    TableSet("categories, classes", _DEVELOP, False, _categories(5, 2000, classes=True)),
+    TableSet(
+        "categories, classes", _DEVELOP, False, _categories(5, 2000, classes=True)
+    ),
     TableSet("affairs", _DEVELOP, False, _statsmodels("fair", "affairs", above=0.0)),
     TableSet("yacht", _FINAL, True, _uci("yacht")),
     TableSet("energy", _FINAL, True, _uci("energy")),

@@ -6,16 +6,34 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError, ShapeError
-from caveat.estimators.base import Array, DropoutEstimator, dense
+from caveat.estimators.base import (
+    Array,
+    DropoutEstimator,
+    dense,
+    remedy_for_missing,
+    row_weights,
+)
+from caveat.estimators.presets import AUTO, preset_of
+from caveat.estimators.prior import Prior
 from caveat.estimators.saving import labels_as_plain, labels_from_plain
 from caveat.estimators.seeds import seed_of
+from caveat.estimators.tables.budget import budget_of
+from caveat.estimators.tables.classification import (
+    TableClassification,
+    fit_classification,
+)
+from caveat.estimators.tables.records import say
+from caveat.noise import Noise
 from caveat.predictive import CategoricalPredictive
+from caveat.training.ensembles import Draws
 from caveat.training.objectives import SoftmaxCrossEntropy
+from caveat.training.schedules import Schedule
 from caveat.training.streams import mask_seed
 
 
@@ -88,9 +106,43 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
     """
 
     classes_: NDArray[Any]
+    validation_log_likelihood_: float | None = None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train the networks.
+    def __init__(  # noqa: PLR0913
+        self,
+        hidden: tuple[int, ...] | None = None,
+        *,
+        preset: str | None = AUTO,
+        activation: str | None = None,
+        noise: str | Noise | None = None,
+        drop_rate: float | None = None,
+        input_drop_rate: float | None = None,
+        prior: Prior | None = None,
+        n_members: int | None = None,
+        schedule: Schedule | None = None,
+        class_weight: Any = None,
+        n_draws: int = 400,
+        random_state: Any = None,
+        progress: bool | None = False,
+    ) -> None:
+        super().__init__(
+            hidden,
+            preset=preset,
+            activation=activation,
+            noise=noise,
+            drop_rate=drop_rate,
+            input_drop_rate=input_drop_rate,
+            prior=prior,
+            n_members=n_members,
+            schedule=schedule,
+            n_draws=n_draws,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose, train and calibrate: by a preset, or by the recipe given.
 
         Parameters
         ----------
@@ -98,15 +150,18 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
             Without NaN.
         y : array, shape (rows,)
             Labels of at least two classes: numbers, texts or bools.
+        sample_weight : array, shape (rows,), optional
+            How much each row counts, beside its class; only their ratios matter.
 
         Returns
         -------
         DropoutClassifier
             This object.
         """
-        matrix, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
-        )
+        with remedy_for_missing(self):
+            matrix, labels = validate_data(
+                self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
+            )
         check_classification_targets(labels)
         x, labels = dense(matrix), column_or_1d(labels, warn=True)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
@@ -115,11 +170,50 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
                 f"y must hold labels of at least two classes. Got only one class, "
                 f"{self.classes_[0]!r}."
             )
-        seed = self._fresh_seed()
+        weight = self._weights(sample_weight, x, labels)
+        seed, preset = self._fresh_seed(), preset_of(self)
+        if preset is not None:
+            return self._choose(preset, x, numbers, weight, seed)
         targets = numbers.reshape(-1, 1).astype(np.float64)
-        trainer = self._trainer(1.0, seed)
+        trainer = self._trainer(1.0, seed, weight)
         self._keep(trainer.fit(x, targets, precision=1.0), seed)
         return self
+
+    def _weights(self, sample_weight: Any, x: Array, labels: NDArray[Any]) -> Array:
+        """Of rows, by themselves and by their class; mean 1."""
+        weight = row_weights(sample_weight, x)
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, labels)
+        return row_weights(weight, x)
+
+    def _choose(
+        self,
+        preset: str,
+        x: Array,
+        numbers: NDArray[np.int64],
+        weight: Array,
+        seed: int,
+    ) -> Self:
+        """A pool of candidates, by the log-likelihood of labels held out."""
+        self._check_draws()
+        found = fit_classification(
+            x,
+            numbers,
+            n_classes=len(self.classes_),
+            budget=budget_of(preset, *x.shape, classes=True),
+            weight=weight,
+            seed=seed,
+            progress=self.progress,
+        )
+        self.validation_log_likelihood_ = found.log_likelihood
+        self._keep_table(found.table, found.candidates, seed)
+        say(f"DropoutClassifier: {self.chosen_}", self.progress)
+        return self
+
+    def _table_draws(self, x: Array, n_draws: int, seed: int) -> Draws:
+        assert isinstance(self._table, TableClassification)
+        logits = self._table.draws(x, n_draws=n_draws, seed=seed)
+        return Draws(torch.from_numpy(logits), None)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row.
@@ -188,9 +282,9 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         """
         x, number = self._matrix(X), validation.positive_int("n_draws", n_draws)
         seed = seed_of(random_state)
-        each = -(-number // len(self.networks_))
+        each = self._each(number)
         logits = self._draws(x, n_draws=each, seed=mask_seed(1, seed)).means
-        probs = logits[torch.arange(number) % len(logits)].softmax(-1)
+        probs = logits[self._turns(number, len(logits), seed)].softmax(-1)
         generator = torch.Generator().manual_seed(mask_seed(2, seed))
         drawn = torch.multinomial(probs.flatten(0, 1), 1, generator=generator)
         return self.classes_[drawn.reshape(number, len(x)).numpy()]
@@ -226,8 +320,9 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
 
     def _categorical(self, x: Array) -> CategoricalPredictive:
         logits = self._draws(x, n_draws=self.n_draws).means
-        design = self._ensemble.trained.design
-        return CategoricalPredictive.from_logits(logits, seed=self._seed, design=design)
+        return CategoricalPredictive.from_logits(
+            logits, seed=self._seed, design=self._design()
+        )
 
     def _numbers(self, y: Any, n_rows: int) -> NDArray[np.int64]:
         """The place of each label in ``classes_``."""
@@ -244,7 +339,11 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         return np.searchsorted(self.classes_, labels)
 
     def _own_state(self) -> dict[str, Any]:
-        return {"classes": labels_as_plain(self.classes_)}
+        return {
+            "classes": labels_as_plain(self.classes_),
+            "validation_log_likelihood_": self.validation_log_likelihood_,
+        }
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.classes_ = labels_from_plain(state["classes"])
+        self.validation_log_likelihood_ = state.get("validation_log_likelihood_")

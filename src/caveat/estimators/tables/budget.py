@@ -1,11 +1,13 @@
 """How much a preset may spend: recipes, folds, batches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from caveat.estimators.tables.columns import FEW_COLUMNS
 from caveat.estimators.tables.nets import Recipe
 from caveat.training.folds import Fold, contiguous_folds
 
-_TINY, _SMALL, _LARGE = 60, 6000, 15_000  # rows
+_FEWEST_FOR_NETWORKS, _TINY, _SMALL = 25, 60, 6000  # rows
+_FEW, _MANY = 300, 5000  # up to which, and from which on, networks learn as long
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ class Budget:
         return 32 if n_rows < 3000 else 64 if n_rows <= _SMALL else 128
 
 
-def budget_of(preset: str, n_rows: int, n_columns: int) -> Budget:
+def budget_of(
+    preset: str, n_rows: int, n_columns: int, *, classes: bool = False
+) -> Budget:
     """What a preset may try on so many rows and columns.
 
     Parameters
@@ -48,22 +52,35 @@ def budget_of(preset: str, n_rows: int, n_columns: int) -> Budget:
         ``"auto"`` or ``"fast"``.
     n_rows, n_columns : int
         The size of the table.
+    classes : bool
+        Whether it is a classification.
 
     Returns
     -------
     Budget
     """
-    long = 4000
-    cautious = Recipe("cautious networks", "encoded", (64,), 0.2, 3e-3, 1000, limit=4.0)
-    if n_rows < 25:
+    if n_rows < _FEWEST_FOR_NETWORKS:
         return Budget(())
+    recipes: tuple[Recipe, ...] = _FOR_CLASSES if classes else _FOR_NUMBERS
     if preset == "fast":
-        return Budget((cautious,), most_folds=3)
-    return Budget(
-        (
-            cautious,
-            Recipe("networks", "encoded", (96, 96), 0.05, 1e-4, long),
-            Recipe("networks on pieces", "pieces", (96, 96), 0.2, 3e-3, long),
-            Recipe("networks on pieces, free", "pieces", (96, 96), 0.05, 1e-3, long),
-        )
-    )
+        recipes = recipes[:1]
+    if n_columns > min(n_rows, FEW_COLUMNS):  # without pieces of their own
+        recipes = tuple(r for r in recipes if r.view != "pieces")
+    if n_columns > n_rows:
+        recipes = tuple(replace(r, steps=min(r.steps, 1000)) for r in recipes)
+    longer = max(1.0, (n_rows / _MANY) ** 0.5) * min(1.0, max(0.25, n_rows / _FEW))
+    recipes = tuple(replace(r, steps=round(longer * r.steps)) for r in recipes)
+    return Budget(recipes, most_folds=3 if preset == "fast" else 5)
+
+
+_FOR_NUMBERS = (
+    Recipe("cautious networks", "encoded", (64,), 0.2, 3e-3, 1000, limit=4.0),
+    Recipe("networks", "encoded", (96, 96), 0.05, 1e-4, 4000),
+    Recipe("networks on pieces", "pieces", (96, 96), 0.2, 3e-3, 4000),
+    Recipe("free networks on pieces", "pieces", (96, 96), 0.05, 1e-3, 4000),
+)
+_FOR_CLASSES = (
+    Recipe("cautious networks", "encoded", (64,), 0.2, 2e-2, 1200),
+    Recipe("networks", "encoded", (96, 96), 0.2, 2e-3, 1200),
+    Recipe("networks on pieces", "pieces", (64, 64), 0.5, 1e-2, 600),
+)

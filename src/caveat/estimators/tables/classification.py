@@ -7,7 +7,8 @@ learned from. The sum of the weights says how sure the pool is, so it is calibra
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +24,20 @@ from caveat.estimators.tables.logistic import (
     class_logits,
 )
 from caveat.estimators.tables.nets import Lesson, Nets, train_nets
-from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate
+from caveat.estimators.tables.records import DIVERGED, Candidate
 from caveat.estimators.tables.views import RowsOfViews, Views
 from caveat.estimators.tables.weights import logit_weights
 from caveat.evaluation.precision import search_scale
-from caveat.training.folds import Fold
 from caveat.training.objectives import SoftmaxCrossEntropy
 from caveat.training.streams import mask_seed
 
 Array = NDArray[np.float64]
 
 PRIOR = "class frequencies"
-VIEW_OF = {"logistic": "plain", "additive logistic": "pieces"}
-_COSTS = {PRIOR: 0.0, "logistic": 0.5, "additive logistic": 1.5}
-_NET_COST = 2.0
+SPARSE = "sparse logistic"
+VIEW_OF = {"logistic": "plain", SPARSE: "plain", "additive logistic": "pieces"}
+_COSTS = {PRIOR: 0.0, "logistic": 0.5, SPARSE: 1.5, "additive logistic": 1.5}
+_NET_COST = 3.0
 _HELD_DRAWS = 24
 _SURE = 12.0  # logits are clipped at this distance from their mean
 _TEMPERATURES = (0.4, 2.5)
@@ -74,7 +75,12 @@ class TableClassification:
         return found
 
     def _part(
-        self, name: str, part: Logistic | Nets | None, views: Views, number: int, seed: int
+        self,
+        name: str,
+        part: Logistic | Nets | None,
+        views: Views,
+        number: int,
+        seed: int,
     ) -> Array:
         if part is None:
             return np.broadcast_to(self.prior, (1, len(views), len(self.prior)))
@@ -89,7 +95,12 @@ def tame(logits: Array) -> Array:
 
 
 def net_logits(
-    nets: Nets, views: Views | RowsOfViews, *, n_draws: int, seed: int, only: int | None = None
+    nets: Nets,
+    views: Views | RowsOfViews,
+    *,
+    n_draws: int,
+    seed: int,
+    only: int | None = None,
 ) -> Array:
     """Draws (draws, rows, classes): the mean of all, and one network's deviation."""
     count = 1 if only is not None else len(nets.parameters)
@@ -98,6 +109,24 @@ def net_logits(
     own = found.mean(0)
     gaps = (found - own).reshape(-1, *found.shape[2:])[:n_draws]
     return np.asarray(gaps + own.mean(0))
+
+
+class FittedClassification(NamedTuple):
+    """A pool, and what was seen of it.
+
+    Attributes
+    ----------
+    table : TableClassification
+    candidates : list of Candidate
+        All that were tried.
+    log_likelihood : float
+        Mean log probability of held-out labels under the pool. Its weights were chosen
+        by the same rows.
+    """
+
+    table: TableClassification
+    candidates: list[Candidate]
+    log_likelihood: float
 
 
 def fit_classification(
@@ -109,7 +138,7 @@ def fit_classification(
     weight: Array,
     seed: int,
     progress: bool | None,
-) -> tuple[TableClassification, list[Candidate]]:
+) -> FittedClassification:
     """Fit all candidates, pool them, and calibrate the pool.
 
     Parameters
@@ -131,8 +160,7 @@ def fit_classification(
 
     Returns
     -------
-    TableClassification, list of Candidate
-        The pool, and all that was tried.
+    FittedClassification
     """
     return _Fit(x, labels, n_classes, budget, weight, seed, progress).run()
 
@@ -161,7 +189,7 @@ class _Fit:
         self.nets: dict[str, Nets] = {}
         self.penalty: dict[str, float] = {}
 
-    def run(self) -> tuple[TableClassification, list[Candidate]]:
+    def run(self) -> FittedClassification:
         self.held[PRIOR] = self._held_out_prior()
         for name, view in VIEW_OF.items():
             if view == "plain" or self.columns.has_pieces:
@@ -169,8 +197,11 @@ class _Fit:
         if self.budget.recipes:
             self._networks()
         names = list(self.held)
-        costs = [_COSTS.get(name, _NET_COST) for name in names]
         means = np.stack([self.held[name].mean(0) for name in names])
+        costs = [
+            _COSTS.get(name, _NET_COST * max(1.0, float(own.std())))
+            for name, own in zip(names, means, strict=True)
+        ]
         weights = logit_weights(means, self.labels, costs, self.weight)
         weights = weights * self._sureness(names, weights)
         kept = [i for i, w in enumerate(weights) if w > 0]
@@ -181,7 +212,16 @@ class _Fit:
             tuple(self._final(names[i]) for i in kept),
             weights[kept],
         )
-        return table, self._candidates(names, weights)
+        value = self._value(self._pooled(names, weights))
+        return FittedClassification(table, self._candidates(names, weights), value)
+
+    def _pooled(self, names: Sequence[str], weights: Array) -> Array:
+        """Held-out logits of the pool, (draws or 1, rows, classes)."""
+        pairs = zip(weights, names, strict=True)
+        shape = (1, len(self.labels), self.n_classes)
+        return np.asarray(
+            sum((w * self.held[n] for w, n in pairs if w), np.zeros(shape))
+        )
 
     def _held_out_prior(self) -> Array:
         found = np.empty((1, len(self.labels), self.n_classes))
@@ -201,11 +241,12 @@ class _Fit:
             n_classes=self.n_classes,
             weight=self.weight[rows],
             inverse_penalty=penalty,
+            sparse=name == SPARSE,
         )
 
     def _best_logistic(self, name: str) -> Array:
         """Held-out logits at the best penalty; from strong to weak, while it helps."""
-        best, best_value = np.zeros(0), -np.inf
+        best, best_value = np.empty((0, 0, 0)), -np.inf
         for penalty in INVERSE_PENALTIES:
             held = np.empty((1, len(self.labels), self.n_classes))
             for fold in self.folds:
@@ -221,7 +262,10 @@ class _Fit:
     def _networks(self) -> None:
         recipes = self.budget.recipes
         targets = self.labels.reshape(-1, 1).astype(np.float64)
-        lessons = [Lesson(fold, targets[fold.train]) for fold in self.folds]
+        lessons = [
+            Lesson(fold, targets[fold.train], self.weight[fold.train])
+            for fold in self.folds
+        ]
         trained = train_nets(
             recipes,
             {r.view: self.views[r.view] for r in recipes},
@@ -259,10 +303,7 @@ class _Fit:
 
     def _sureness(self, names: Sequence[str], weights: Array) -> float:
         """A factor on all weights, as draws are mixed after the softmax."""
-        pooled = sum(w * self.held[n] for w, n in zip(weights, names, strict=True) if w)
-        draws = np.asarray(pooled)
-        if draws.ndim != 3 or len(draws) == 1:
-            return 1.0
+        draws = self._pooled(names, weights)
         low, high = _TEMPERATURES
         found = search_scale(
             lambda k: self._value(k * draws), low=low, high=high, tolerance=0.01

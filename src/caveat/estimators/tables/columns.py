@@ -17,7 +17,7 @@ _MARGIN = 0.5  # of the range of a column, by which new rows may leave it
 _FEWEST, _MOST_LEVELS = 3, 40  # of a column of whole numbers that may be codes
 _ROWS_A_LEVEL = 5
 _KNOTS = 8
-_FEW_COLUMNS = 60  # up to which columns get pieces of their own
+FEW_COLUMNS = 60  # up to which columns get pieces of their own
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +52,15 @@ class Columns:
         low = np.maximum(low - margin, centre - WIDEST * scale)
         high = np.minimum(high + margin, centre + WIDEST * scale)
         each = [_parts(column) for column in x.T]
-        if x.shape[1] > _FEW_COLUMNS:
+        if x.shape[1] > FEW_COLUMNS:
             each = [(np.empty(0), np.empty(0))] * x.shape[1]
         return cls(
-            low, high, centre, scale, tuple(a for a, _ in each), tuple(b for _, b in each)
+            low,
+            high,
+            centre,
+            scale,
+            tuple(a for a, _ in each),
+            tuple(b for _, b in each),
         )
 
     def plain(self, x: Array) -> Array:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from caveat.estimators.tables.ridge import relevance
+
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
@@ -44,19 +46,26 @@ class Logistic:
         n_classes: int,
         weight: Array,
         inverse_penalty: float,
-        l1: bool = False,
+        sparse: bool = False,
     ) -> Self:
-        """Of rows x (rows, columns) with class numbers and weights (rows,)."""
+        """Of rows x (rows, columns) with class numbers and weights (rows,).
+
+        ``sparse`` gives columns of little weight a prior closer to 0 (by a linear
+        regression of the classes).
+        """
         total = weight.sum()
         mean = weight @ x / total
         scale = np.sqrt(weight @ np.square(x - mean) / total)
         scale = np.where(scale > 1e-9, scale, 1.0)
+        if sparse:
+            z = (x - mean) / scale * np.sqrt(weight)[:, None]
+            scale = scale / relevance(z, np.eye(n_classes)[labels], weight)
         prior = class_logits(labels, n_classes, weight)
         found = cls(mean, scale, np.zeros((x.shape[1], n_classes)), prior)
         present = np.unique(labels[weight > 0])
         if len(present) < 2:
             return found
-        model = _model(inverse_penalty, x.shape[1] * len(present), l1=l1)
+        model = _model(inverse_penalty, x.shape[1] * len(present))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -80,11 +89,7 @@ class Logistic:
         return (x - self.mean) / self.scale @ self.weights + self.intercept
 
 
-def _model(inverse_penalty: float, n_weights: int, *, l1: bool) -> LogisticRegression:
-    if l1:
-        return LogisticRegression(
-            C=inverse_penalty, l1_ratio=1.0, solver="saga", max_iter=200, tol=1e-3
-        )
+def _model(inverse_penalty: float, n_weights: int) -> LogisticRegression:
     solver = "newton-cholesky" if n_weights <= _FEW else "lbfgs"
     return LogisticRegression(C=inverse_penalty, solver=solver, max_iter=_ROUNDS)
 

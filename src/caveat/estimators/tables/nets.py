@@ -1,16 +1,17 @@
 """The networks among the candidates: recipes, trained as fleets on all folds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from caveat.training.fleet import train
 from caveat.training.folds import Fold
 from caveat.training.members import Architecture, Member, Rows
-from caveat.training.objectives import Likelihood
+from caveat.training.objectives import Likelihood, Weighted
 from caveat.training.schedules import Schedule
 from caveat.training.spec import NetworkSpec
 from caveat.training.stacked import StackedNetworks
@@ -85,6 +86,11 @@ class Nets:
         found = fleet.draws(z, n_draws=n_draws, seed=seed).numpy()
         return np.asarray(found * units[:, None, :])
 
+    def modules(self) -> tuple[nn.Sequential, ...]:
+        """The networks, in evaluation mode and in units of their own."""
+        fleet = self._fleet()
+        return tuple(fleet.network(i) for i in range(len(fleet)))
+
     def _fleet(self) -> StackedNetworks:
         if not self._kept:
             spec = NetworkSpec(self.hidden, drop_rate=self.drop_rate)
@@ -111,17 +117,20 @@ class Lesson:
     ----------
     fold : Fold
     targets : array, shape (rows of the fold, outputs)
-        In units of their own, or class numbers; perhaps with weights beside them.
+        In units of their own, or class numbers.
+    weight : array, shape (rows of the fold,)
+        Of the rows.
     """
 
     fold: Fold
     targets: Array
+    weight: Array
 
 
 def train_nets(
     recipes: Sequence[Recipe],
-    views: dict[str, Array],
-    lessons: dict[str, Sequence[Lesson]],
+    views: Mapping[str, Array],
+    lessons: Mapping[str, Sequence[Lesson]],
     objective: Likelihood,
     *,
     batch_size: int,
@@ -135,9 +144,9 @@ def train_nets(
     ----------
     recipes : sequence of Recipe
         Which networks.
-    views : dict of str to array, shape (rows, columns)
+    views : mapping of str to array, shape (rows, columns)
         The columns of each view, of all rows.
-    lessons : dict of str to sequence of Lesson
+    lessons : mapping of str to sequence of Lesson
         By the name of the recipe: one per fold.
     objective : Likelihood
         The loss.
@@ -155,6 +164,9 @@ def train_nets(
         diverged.
     """
     found = {}
+    each = [lesson for own in lessons.values() for lesson in own]
+    is_weighted = any((lesson.weight != 1.0).any() for lesson in each)
+    loss = Weighted(objective) if is_weighted else objective
     shapes = dict.fromkeys((r.view, r.hidden) for r in recipes)
     for place, shape in enumerate(shapes):
         own = [r for r in recipes if (r.view, r.hidden) == shape]
@@ -162,14 +174,15 @@ def train_nets(
         mean, scale = x.mean(0), x.std(0)
         scale = np.where(scale > 1e-9, scale, 1.0)
         z = (x - mean) / scale
-        data, members = [], []
+        data: list[Rows] = []
+        members: list[Member] = []
         for recipe in own:
             for number, lesson in enumerate(lessons[recipe.name]):
                 schedule = _schedule(recipe, lesson, batch_size, learning_rate)
                 spec = NetworkSpec(
                     recipe.hidden,
                     drop_rate=recipe.drop_rate,
-                    objective=objective,
+                    objective=loss,
                     schedule=schedule,
                 )
                 members.append(
@@ -181,7 +194,10 @@ def train_nets(
                         seed=combined_seed(seed, place, len(data)),
                     )
                 )
-                data.append(Rows.of(z[lesson.fold.train], lesson.targets))
+                targets = lesson.targets
+                if is_weighted:
+                    targets = np.column_stack([targets, lesson.weight])
+                data.append(Rows.of(z[lesson.fold.train], targets))
         trained = train(members, data, progress=progress)
         assert isinstance(trained, StackedNetworks)
         flat = trained.parameters.numpy()

@@ -6,7 +6,7 @@ are those of a Student-t, if that does.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ _LARGEST = 1e3
 _STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
 _COST = 1.5  # nats that tails, or a scale that depends on the row, must gain
 _ENOUGH = 4000  # rows
+_FEW = 60
 
 
 @dataclass(frozen=True)
@@ -103,4 +104,8 @@ def find_noise(
     if len(strengths) > 1:
         dfs = sorted({max(tried, key=lambda t: t[0])[1].df, np.inf, 5.0})
         tried += [best_of(df, s) for df in dfs for s in strengths[1:]]
-    return max(tried, key=lambda t: t[0])[1]
+    law = max(tried, key=lambda t: t[0])[1]
+    if len(errors) >= _FEW:
+        return law
+    # Of few rows the scale itself is uncertain: the tails of a Student-t say so.
+    return replace(law, df=min(law.df, max(len(errors) - 1.0, TAILS[0])))

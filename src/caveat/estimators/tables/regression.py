@@ -8,9 +8,11 @@ noise: its size, how that depends on the row, and its tails.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from caveat.errors import CaveatWarning
 from caveat.estimators.tables import ridge
@@ -32,6 +34,7 @@ CONSTANT = "constant"
 _COSTS = {CONSTANT: 0.0, "linear": 0.5, "robust linear": 1.0}
 _LINE_COST = 1.5
 _NET_COST = 2.0
+_FEWEST_FOR_LINES = 5  # rows
 _FLOOR = 0.05  # of a residual, in standard deviations, before its logarithm
 _HELD_DRAWS = 24
 
@@ -107,9 +110,7 @@ class TableRegression:
             return part.draws(views[LINES[name].view], number, rng)
         return bent_draws(part, views, n_draws=number, seed=seed)
 
-    def _precisions(
-        self, mean: Array, views: Views, number: int, seed: int
-    ) -> Array:
+    def _precisions(self, mean: Array, views: Views, number: int, seed: int) -> Array:
         rng = np.random.default_rng(mask_seed(seed, 10**6))
         logs = np.zeros_like(mean)
         if self.spreads is not None:
@@ -138,8 +139,20 @@ LINES = {
 }
 
 
+def networks_of(part: object) -> tuple[nn.Sequential, ...]:
+    """The networks of a part of a pool as modules; none, if it has none."""
+    if isinstance(part, Bent):
+        return part.nets.modules()
+    return part.modules() if isinstance(part, Nets) else ()
+
+
 def bent_draws(
-    part: Bent, views: Views | RowsOfViews, *, n_draws: int, seed: int, only: int | None = None
+    part: Bent,
+    views: Views | RowsOfViews,
+    *,
+    n_draws: int,
+    seed: int,
+    only: int | None = None,
 ) -> Array:
     """Draws (draws, rows, outputs); all networks share their mean.
 
@@ -156,6 +169,24 @@ def bent_draws(
     return np.asarray(found + own.mean(0) + straight)
 
 
+class FittedRegression(NamedTuple):
+    """A pool, and what was seen of it.
+
+    Attributes
+    ----------
+    table : TableRegression
+    candidates : list of Candidate
+        All that were tried.
+    log_likelihood : float
+        Mean log density of held-out rows under the pool, in the units of y. The noise
+        was chosen by the same rows.
+    """
+
+    table: TableRegression
+    candidates: list[Candidate]
+    log_likelihood: float
+
+
 def fit_regression(
     x: Array,
     y: Array,
@@ -164,7 +195,7 @@ def fit_regression(
     weight: Array,
     seed: int,
     progress: bool | None,
-) -> tuple[TableRegression, list[Candidate]]:
+) -> FittedRegression:
     """Fit all candidates, pool them, and find the noise.
 
     Parameters
@@ -184,8 +215,7 @@ def fit_regression(
 
     Returns
     -------
-    TableRegression, list of Candidate
-        The pool, and all that was tried.
+    FittedRegression
     """
     return _Fit(x, y, budget, weight, seed, progress).run()
 
@@ -213,7 +243,7 @@ class _Fit:
         self.held: dict[str, Array] = {}  # (draws, rows, outputs)
         self.bent: dict[str, Bent] = {}
 
-    def run(self) -> tuple[TableRegression, list[Candidate]]:
+    def run(self) -> FittedRegression:
         for name in self._simple():
             self.held[name] = self._held_out_line(name)
         if self.budget.recipes:
@@ -231,7 +261,7 @@ class _Fit:
         pooled = sum(
             share * self.held[name] for share, name in zip(shares, names, strict=True)
         )
-        laws, spreads = self._noise(np.asarray(pooled))
+        laws, spreads, value = self._noise(np.asarray(pooled))
         kept = [i for i, share in enumerate(shares) if share.any()]
         table = TableRegression(
             self.columns,
@@ -244,14 +274,14 @@ class _Fit:
             laws,
             spreads,
         )
-        return table, self._candidates(names, shares)
+        return FittedRegression(table, self._candidates(names, shares), value)
 
     def _cost(self, name: str) -> float:
         return _NET_COST if name in self.bent else _COSTS.get(name, _LINE_COST)
 
     def _simple(self) -> list[str]:
         found = [CONSTANT]
-        if len(self.y) < 3:
+        if len(self.y) < _FEWEST_FOR_LINES:
             return found
         views = {"plain"} | ({"pieces"} if self.columns.has_pieces else set())
         return found + [name for name, line in LINES.items() if line.view in views]
@@ -316,14 +346,16 @@ class _Fit:
         self, recipe: Recipe, fold: Fold, line: Ridge, base: str
     ) -> tuple[Lesson, Array]:
         """Residuals of a line in units of their own, pulled in where they are far."""
-        gap = self.y[fold.train] - line.predict(self.views[LINES[base].view][fold.train])
+        gap = self.y[fold.train] - line.predict(
+            self.views[LINES[base].view][fold.train]
+        )
         middle = 1.4826 * np.median(np.abs(gap), 0)
         std = gap.std(0)
         limit = recipe.limit * np.where(middle > 1e-6 * std, middle, std)
         gap = np.clip(gap, -limit, limit)
         unit = gap.std(0)
         unit = np.where(unit > 1e-9, unit, 1.0)
-        return Lesson(fold, gap / unit), unit
+        return Lesson(fold, gap / unit, self.weight[fold.train]), unit
 
     def _keep_networks(self, name: str, part: Bent, bad: list[int]) -> None:
         """Held-out draws of a recipe; one that is worse than a constant is left out."""
@@ -350,7 +382,7 @@ class _Fit:
             return None
         return self.bent[name] if name in self.bent else self._line(name, slice(None))
 
-    def _noise(self, pooled: Array) -> tuple[tuple[NoiseLaw, ...], Ridge | None]:
+    def _noise(self, pooled: Array) -> tuple[tuple[NoiseLaw, ...], Ridge | None, float]:
         mean, variance = pooled.mean(0), pooled.var(0)
         errors = self.y - mean
         logs, spreads = np.zeros_like(mean), None
@@ -362,7 +394,11 @@ class _Fit:
         )
         if all(law.strength == 0.0 for law in laws):
             spreads = None
-        return laws, spreads
+        value = sum(
+            _log_density(law, errors[:, d], variance[:, d], logs[:, d], self.weight)
+            for d, law in enumerate(laws)
+        )
+        return laws, spreads, float(value - np.log(self.scale).sum())
 
     def _spreads(self, errors: Array, mean: Array) -> tuple[Array, Ridge]:
         """Log scales of rows, cross-fitted, and the model of all rows for them."""
@@ -371,7 +407,9 @@ class _Fit:
         z = np.hstack([self.views["pieces"], mean])
         held = np.empty_like(size)
         for fold in self.folds:
-            model = Ridge.fit(z[fold.train], size[fold.train], weight=self.weight[fold.train])
+            model = Ridge.fit(
+                z[fold.train], size[fold.train], weight=self.weight[fold.train]
+            )
             held[fold.valid] = model.predict(z[fold.valid])
         whole = Ridge.fit(z, size, weight=self.weight)
         return held, whole
@@ -385,7 +423,8 @@ class _Fit:
             for d in range(self.y.shape[1]):
                 error = self.y[:, d] - held[..., d].mean(0)
                 law = find_noise(error, held[..., d].var(0), zeros, self.weight)
-                value += _log_density(law, error, held[..., d].var(0), self.weight)
+                variance = held[..., d].var(0)
+                value += _log_density(law, error, variance, zeros, self.weight)
                 value -= float(np.log(self.scale[d]))
             found.append(Candidate(name, value, float(share.mean())))
         return found
@@ -409,7 +448,9 @@ def _level(y: Array, weight: Array) -> Array:
     return np.stack([mean, np.sqrt(variance / rows)])
 
 
-def _log_density(law: NoiseLaw, error: Array, variance: Array, weight: Array) -> float:
-    total = np.sqrt(np.square(law.scales(np.zeros_like(error))) + variance)
+def _log_density(
+    law: NoiseLaw, error: Array, variance: Array, logs: Array, weight: Array
+) -> float:
+    total = np.sqrt(np.square(law.scales(logs)) + variance)
     log = student_log_density(error / total, law.df) - np.log(total)
     return float(weight @ log / weight.sum())

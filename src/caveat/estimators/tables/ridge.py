@@ -65,12 +65,11 @@ class Ridge:
         root = np.sqrt(share)[:, None]
         z = (x - mean) / scale * root
         if kind == SPARSE:
-            counts = _relevance(z, y, share)
+            counts = relevance(z, y, share)
             z, scale = z * counts, scale / counts
         space = _Space.of(z)
         columns = [
-            _one(space, y[:, d], share, robust=kind != PLAIN)
-            for d in range(y.shape[1])
+            _one(space, y[:, d], share, robust=kind != PLAIN) for d in range(y.shape[1])
         ]
         weights, intercept, spread, free, level = (
             np.stack(part, -1) for part in zip(*columns, strict=True)
@@ -86,9 +85,7 @@ class Ridge:
         z = (x - self.mean) / self.scale
         along = z @ self.basis
         rank, outputs = self.spread.shape
-        inside = along @ (
-            rng.standard_normal((n_draws, rank, outputs)) * self.spread
-        )
+        inside = along @ (rng.standard_normal((n_draws, rank, outputs)) * self.spread)
         found = inside + z @ self.weights + self.intercept
         found += self.level * rng.standard_normal((n_draws, 1, outputs))
         rest = z - along @ self.basis.T
@@ -120,8 +117,23 @@ class _Space:
         return cls(z @ basis[:, keep] / values, values, basis[:, keep])
 
 
-def _relevance(z: Array, y: Array, share: Array) -> Array:
-    """Factors on columns: roots of their weights, again and again (a lasso)."""
+def relevance(z: Array, y: Array, share: Array) -> Array:
+    """Factors on columns: roots of their weights, again and again (a lasso).
+
+    Parameters
+    ----------
+    z : array, shape (rows, columns)
+        Centred, times the roots of the weights of the rows.
+    y : array, shape (rows, outputs)
+        Targets.
+    share : array, shape (rows,)
+        Weights of the rows.
+
+    Returns
+    -------
+    array, shape (columns,)
+        The largest is 1.
+    """
     counts = np.ones(z.shape[1])
     for _ in range(_SPARSE_ROUNDS):
         space = _Space.of(z * counts)
