@@ -198,9 +198,11 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         given = given_arguments(self)
         return DEFAULTS | {"schedule": None, "prior": None, "precision": None} | given
 
-    def _trainer(self, precision: Any, seed: int, weight: Array) -> Trainer:
+    def _trainer(
+        self, precision: Any, seed: int, weight: Array | None = None
+    ) -> Trainer:
         prior = checked_prior(self.prior, precision)
-        own = None if (weight == 1.0).all() else weight
+        own = None if weight is None or (weight == 1.0).all() else weight
         return Trainer(
             type(self).__name__, self._spec(), prior, seed, self.progress, own
         )
@@ -401,7 +403,7 @@ def regression_rows(
     return dense(matrix), np.asarray(targets, dtype=np.float64)
 
 
-_MISSING = """X must not have missing values (NaN). Impute them first:
+_MISSING = """Input X contains NaN: missing values are not accepted. Impute them first:
 make_pipeline(SimpleImputer(), {name}()), of sklearn.pipeline and sklearn.impute; or
 drop those rows."""
 

