@@ -168,9 +168,7 @@ CLASSIFICATION: dict[str, Model] = {
     "Gaussian process": _probabilities(
         lambda: _scaled(GaussianProcessClassifier(random_state=0))
     ),
-    "MLP": _probabilities(
-        lambda: _scaled(MLPClassifier(max_iter=500, random_state=0))
-    ),
+    "MLP": _probabilities(lambda: _scaled(MLPClassifier(max_iter=500, random_state=0))),
     "random forest": _probabilities(lambda: RandomForestClassifier(random_state=0)),
     "HistGB": _probabilities(lambda: HistGradientBoostingClassifier(random_state=0)),
     OURS: _probabilities(lambda: DropoutClassifier(random_state=0)),

@@ -31,9 +31,9 @@ from caveat.training.streams import mask_seed
 Array = NDArray[np.float64]
 
 CONSTANT = "constant"
-_COSTS = {CONSTANT: 0.0, "linear": 0.5, "robust linear": 1.0}
-_LINE_COST = 1.5
-_NET_COST = 2.0
+_COSTS = {CONSTANT: 0.0, "linear": 0.5, "robust linear": 1.5}
+_LINE_COST = 2.5
+_NET_COST = 4.0
 _FEWEST_FOR_LINES = 5  # rows
 _FLOOR = 0.05  # of a residual, in standard deviations, before its logarithm
 _HELD_DRAWS = 24
