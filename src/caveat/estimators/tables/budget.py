@@ -7,7 +7,7 @@ from caveat.estimators.tables.nets import Recipe
 from caveat.training.folds import Fold, contiguous_folds
 
 _FEWEST_FOR_NETWORKS, _TINY, _SMALL = 25, 60, 6000  # rows
-_FEW, _MANY = 300, 5000  # up to which, and from which on, networks learn as long
+_FEW = 300  # below which networks learn for fewer steps
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def budget_of(
         recipes = tuple(r for r in recipes if r.view != "pieces")
     if n_columns > n_rows:
         recipes = tuple(replace(r, steps=min(r.steps, 1000)) for r in recipes)
-    longer = max(1.0, (n_rows / _MANY) ** 0.5) * min(1.0, max(0.25, n_rows / _FEW))
-    recipes = tuple(replace(r, steps=round(longer * r.steps)) for r in recipes)
+    shorter = min(1.0, max(0.25, n_rows / _FEW))
+    recipes = tuple(replace(r, steps=round(shorter * r.steps)) for r in recipes)
     return Budget(recipes, most_folds=3 if preset == "fast" else 5)
 
 
