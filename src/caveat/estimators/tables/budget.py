@@ -34,7 +34,9 @@ class Budget:
             return contiguous_folds(n_rows, n_rows)
         if n_rows <= _TINY:
             return contiguous_folds(n_rows, min(10, 2 * self.most_folds))
-        return contiguous_folds(n_rows, self.most_folds if n_rows <= _SMALL else 3)
+        return contiguous_folds(
+            n_rows, self.most_folds if n_rows <= _SMALL else min(self.most_folds, 3)
+        )
 
     def batch_size(self, n_rows: int) -> int:
         """Of all networks."""
@@ -49,7 +51,7 @@ def budget_of(
     Parameters
     ----------
     preset : str
-        ``"auto"`` or ``"fast"``.
+        ``"auto"``, ``"fast"`` or ``"best"``.
     n_rows, n_columns : int
         The size of the table.
     classes : bool
@@ -64,13 +66,17 @@ def budget_of(
     recipes: tuple[Recipe, ...] = _FOR_CLASSES if classes else _FOR_NUMBERS
     if preset == "fast":
         recipes = recipes[:1]
+    elif preset == "best":
+        recipes += tuple(
+            replace(r, name=f"long {r.name}", steps=3 * r.steps) for r in recipes
+        )
     if n_columns > min(n_rows, FEW_COLUMNS):  # without pieces of their own
         recipes = tuple(r for r in recipes if r.view != "pieces")
     if n_columns > n_rows:
         recipes = tuple(replace(r, steps=min(r.steps, 1000)) for r in recipes)
     shorter = min(1.0, max(0.25, n_rows / _FEW))
     recipes = tuple(replace(r, steps=round(shorter * r.steps)) for r in recipes)
-    return Budget(recipes, most_folds=3 if preset == "fast" else 5)
+    return Budget(recipes, most_folds={"fast": 3, "auto": 5, "best": 10}[preset])
 
 
 _FOR_NUMBERS = (

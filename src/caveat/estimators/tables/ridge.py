@@ -14,6 +14,9 @@ _TINY = 1e-10
 PLAIN, ROBUST, SPARSE = "plain", "robust", "sparse"
 _SPARSE_ROUNDS = 15
 _LEAST_RELEVANCE = 1e-6
+# With more columns than rows the evidence believes in a perfect fit, so a sparse model
+# takes at least this share of the variance for noise.
+_LEAST_SPARSE = 0.2
 _HUBER = 2.0  # robust standard deviations beyond which a residual is pulled in
 _HUBER_ROUNDS = 8
 
@@ -68,9 +71,7 @@ class Ridge:
             counts = relevance(z, y, share)
             z, scale = z * counts, scale / counts
         space = _Space.of(z)
-        columns = [
-            _one(space, y[:, d], share, robust=kind != PLAIN) for d in range(y.shape[1])
-        ]
+        columns = [_one(space, y[:, d], share, kind=kind) for d in range(y.shape[1])]
         weights, intercept, spread, free, level = (
             np.stack(part, -1) for part in zip(*columns, strict=True)
         )
@@ -137,7 +138,10 @@ def relevance(z: Array, y: Array, share: Array) -> Array:
     counts = np.ones(z.shape[1])
     for _ in range(_SPARSE_ROUNDS):
         space = _Space.of(z * counts)
-        own = [_evidence(space, y[:, d], share)[0] for d in range(y.shape[1])]
+        own = [
+            _evidence(space, y[:, d], share, _LEAST_SPARSE)[0]
+            for d in range(y.shape[1])
+        ]
         size = np.sqrt(np.abs(np.stack(own)).max(0) * counts)
         largest = size.max(initial=0.0)
         if not largest:
@@ -147,11 +151,12 @@ def relevance(z: Array, y: Array, share: Array) -> Array:
 
 
 def _one(
-    space: _Space, y: Array, share: Array, *, robust: bool
+    space: _Space, y: Array, share: Array, *, kind: str
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Weights, intercept, and standard deviations of one output."""
-    found = _evidence(space, y, share)
-    if robust:
+    least = _LEAST_SPARSE if kind == SPARSE else _TINY
+    found = _evidence(space, y, share, least)
+    if kind != PLAIN:
         for _ in range(_HUBER_ROUNDS):
             # Residuals beyond the limit count as if they lay on it (Huber 1981).
             fitted = found[-1]
@@ -159,14 +164,14 @@ def _one(
             limit = _HUBER * max(1.4826 * float(np.median(np.abs(gap))), _TINY)
             if limit <= 10 * _TINY:
                 break
-            found = _evidence(space, fitted + np.clip(gap, -limit, limit), share)
+            found = _evidence(space, fitted + np.clip(gap, -limit, limit), share, least)
     return found[:5]
 
 
 def _evidence(
-    space: _Space, y: Array, share: Array
+    space: _Space, y: Array, share: Array, least: float
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """MacKay's fixed point for the precisions of noise and prior."""
+    """MacKay's fixed point; the noise is at least a share ``least`` of the variance."""
     root, total = np.sqrt(share), share.sum()
     centre = np.asarray(share @ y / total)
     target = (y - centre) * root
@@ -180,9 +185,9 @@ def _evidence(
         before = noise, prior
         shrunk = noise * space.values * along / (prior + noise * squares)
         used = float((noise * squares / (prior + noise * squares)).sum())
-        rest = max(whole - float(2 * shrunk @ (space.values * along)), 0.0)
-        rest += float(np.square(space.values * shrunk).sum())
-        rest = max(rest, _TINY * max(whole, _TINY))
+        fitted = space.values * shrunk
+        rest = whole - 2.0 * float(fitted @ along) + float(fitted @ fitted)
+        rest = max(rest, least * whole, _TINY * _TINY)
         size = max(float(shrunk @ shrunk), _TINY)
         prior = (used + 2e-6) / (size + 2e-6)
         noise = max(rows - 1.0 - used, 0.1 * rows) / rest
