@@ -1,6 +1,10 @@
 """Presets: what goes with them, and what the estimators do by themselves."""
 
+import re
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
@@ -14,8 +18,10 @@ from caveat.estimators import classifier as classifier_module
 from caveat.estimators import regressor as regressor_module
 from caveat.estimators.presets import preset_of
 from tests.estimators.dropout_data import labelled, rows
-from tests.estimators.tables.data import CHEAP
+from tests.estimators.tables.data import CHEAP, CHEAPEST
 from tests.estimators.test_regressor import EXPECTED_FAILURES
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -47,7 +53,9 @@ def test_unknown_presets_are_refused():
 
 
 @pytest.mark.parametrize("kind", [DropoutRegressor, DropoutClassifier])
-def test_all_checks_of_scikit_learn(kind, cheap):
+def test_all_checks_of_scikit_learn(kind, monkeypatch):
+    for module in (regressor_module, classifier_module):
+        monkeypatch.setattr(module, "budget_of", lambda *a, **k: CHEAPEST)
     found = check_estimator(
         kind(n_draws=20, random_state=0),
         expected_failed_checks=EXPECTED_FAILURES,
@@ -144,3 +152,19 @@ def test_predictives_through_a_pipeline(cheap):
     found = predictive_of(pipeline, x)
     assert np.allclose(found.mean.numpy(), pipeline.predict(x))
     assert np.allclose(predictive_of(pipeline[-1], x).mean, pipeline[-1].predict(x))
+
+
+def test_the_page_runs(cheap):
+    text = (ROOT / "docs" / "tables.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 2
+    exec("\n".join(blocks), {"__name__": "page"})
+
+
+def test_names_of_features_are_kept_and_checked(cheap):
+    x, y = rows()
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    model = DropoutRegressor(random_state=0).fit(frame, y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c"]])

@@ -27,7 +27,7 @@ from caveat.estimators.seeds import seed_of
 from caveat.estimators.tables.classification import TableClassification
 from caveat.estimators.tables.records import Candidate, told
 from caveat.estimators.tables.regression import TableRegression, networks_of
-from caveat.estimators.tables.storing import put_together, taken_apart
+from caveat.estimators.tables.storing import put_together, settled, taken_apart
 from caveat.estimators.trainer import Trainer
 from caveat.noise import Noise
 from caveat.predictive import Predictive
@@ -62,7 +62,6 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     n_steps_: tuple[int, ...]
     candidates_: tuple[Candidate, ...]
     chosen_: str
-    loss_curve_: tuple[float, ...]
     _ensemble: Ensemble | None
     _table: Table | None
 
@@ -131,7 +130,6 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
                 "weight_decays": self.weight_decays_,
                 "bias_weight_decay": self.bias_weight_decay_,
                 "n_steps": self.n_steps_,
-                "loss_curve": self.loss_curve_,
             }
         else:
             state |= {
@@ -209,6 +207,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _keep_table(self, table: Table, candidates: list[Candidate], seed: int) -> None:
         """A pool instead of networks that share one recipe."""
+        table = settled(table)
         self._table, self._seed = table, seed
         self._ensemble = None
         self.__dict__.pop("scaling_", None)  # the networks of a pool have their own
@@ -216,13 +215,12 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         self.chosen_ = told(self.candidates_)
         self.networks_ = tuple(net for part in table.parts for net in networks_of(part))
         self.lengthscale_ = self.bias_weight_decay_ = None
-        self.weight_decays_, self.n_steps_, self.loss_curve_ = (), (), ()
+        self.weight_decays_, self.n_steps_ = (), ()
 
     def _keep(self, ensemble: Ensemble, seed: int) -> None:
         trained = ensemble.trained
         self._table = None
         self.candidates_, self.chosen_ = (), ""
-        self.loss_curve_ = ()
         member = trained.members[0]
         self._ensemble = ensemble
         self.networks_ = tuple(trained.network(i) for i in range(len(trained)))
@@ -317,7 +315,6 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
             return estimator
         estimator._table = None
         estimator.candidates_, estimator.chosen_ = (), ""
-        estimator.loss_curve_ = tuple(state.get("loss_curve", ()))
         estimator.lengthscale_ = state["lengthscale"]
         estimator.weight_decays_ = tuple(state["weight_decays"])
         estimator.bias_weight_decay_ = state["bias_weight_decay"]

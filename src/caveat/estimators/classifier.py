@@ -45,38 +45,54 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
     over many draws, and ``predictive`` tells doubt that more data would remove (mutual
     information) from doubt that it would not. Inputs are standardised inside.
 
+    Without arguments of the networks it chooses for itself: a constant, exact linear
+    models and several networks are pooled and calibrated on rows held out
+    (``docs/tables.md``). With any of them it is that recipe, the others at the values
+    named below.
+
     Parameters
     ----------
-    hidden : tuple of int, default (50,)
+    hidden : tuple of int, (50,) in a recipe
         Widths of the hidden layers; empty for a linear model.
-    activation : str, default "relu"
+    preset : {"auto", "fast", "best"} or None, default "auto"
+        How much the choice may cost. "auto" gives way to arguments of the networks
+        (those down to ``schedule``, but for this one), which the other two refuse. None
+        is the recipe even without any.
+    activation : str, "relu" in a recipe
         As for :class:`DropoutRegressor`.
-    noise : {"bernoulli", "gaussian"} or a family of caveat.noise, default "bernoulli"
+    noise : {"bernoulli", "gaussian"} or a family, "bernoulli" in a recipe
         Units are dropped, or multiplied by Gaussian factors of the same variance. A
-        family, such as ``caveat.noise.Concrete()``, brings its own rate: it acts
-        before every weight layer whose drop rate here is not 0, and networks are
+        family of noise, such as ``caveat.noise.Concrete()``, brings its own rate: it
+        acts before every weight layer whose drop rate here is not 0, and networks are
         trained one by one on the bound.
-    drop_rate : float, default 0.05
+    drop_rate : float, 0.05 in a recipe
         Of the hidden units, in [0, 1).
-    input_drop_rate : float, default 0
+    input_drop_rate : float, 0 in a recipe
         Of the features.
     prior : Prior, optional
         Of the weights: ``Prior(lengthscale=1e-2)``, the default, or
         ``Prior(weight_decay=...)``. The precision of a softmax likelihood is 1.
-    n_members : int, default 1
+    n_members : int, 1 in a recipe
         Networks, which differ in their seeds; their draws are pooled.
     schedule : Schedule, optional
         How long and how fast they learn, and whether they stop early; by default
         ``Schedule()``: 400 epochs, batches of 32, a rate that falls from 1e-2 to 0.
+    class_weight : dict, "balanced" or None, default None
+        Weights of classes, as in scikit-learn; probabilities follow them.
     n_draws : int, default 400
-        Draws of each network.
+        Draws of each network of a recipe; of a pool, all in all.
     random_state : int, RandomState, Generator or None
         Of weights, order, masks and draws. A fitted estimator always repeats itself.
     progress : bool or None, default False
-        Show a progress bar; None shows it on a terminal.
+        Show a progress bar, and say what was chosen; None does so on a terminal.
 
     Attributes
     ----------
+    candidates_ : tuple of Candidate
+        All that were tried: name, held-out log-likelihood and weight, the heaviest
+        first. Empty for a recipe, as is ``chosen_``.
+    chosen_ : str
+        The same in one line.
     classes_ : array, shape (classes,)
         The labels, in order.
     networks_ : tuple of nn.Sequential
@@ -86,6 +102,8 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         The standard units of X.
     lengthscale_, weight_decays_, bias_weight_decay_, n_steps_
         As for :class:`DropoutRegressor`.
+    validation_log_likelihood_ : float or None
+        Mean log probability of held-out labels under the pool; None of a recipe.
     n_features_in_ : int
         Features seen in ``fit``.
     feature_names_in_ : array of str

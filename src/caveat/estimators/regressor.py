@@ -53,22 +53,31 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
     (paper 001). Inputs and targets are standardised inside (a constant column is only
     centred); all answers are in the units of y.
 
+    Without arguments of the networks it chooses for itself: a constant, exact linear
+    models and several networks are pooled and calibrated on rows held out
+    (``docs/tables.md``). With any of them it is that recipe, the others at the values
+    named below.
+
     Parameters
     ----------
-    hidden : tuple of int, default (50,)
+    hidden : tuple of int, (50,) in a recipe
         Widths of the hidden layers; empty for a linear model.
-    activation : str, default "relu"
+    preset : {"auto", "fast", "best"} or None, default "auto"
+        How much the choice may cost. "auto" gives way to arguments of the networks
+        (those down to ``schedule``, but for this one), which the other two refuse. None
+        is the recipe even without any.
+    activation : str, "relu" in a recipe
         "relu", "tanh", "cos", "sin", "leaky_relu", "elu", "sigmoid", "softplus",
         "silu", "gelu" or "identity".
-    noise : {"bernoulli", "gaussian"} or a family of caveat.noise, default "bernoulli"
+    noise : {"bernoulli", "gaussian"} or a family, "bernoulli" in a recipe
         Units are dropped, or multiplied by Gaussian factors of the same variance. A
-        family, such as ``caveat.noise.Concrete()``, brings its own rate: it acts
-        before every weight layer whose drop rate here is not 0, and networks are
+        family of noise, such as ``caveat.noise.Concrete()``, brings its own rate: it
+        acts before every weight layer whose drop rate here is not 0, and networks are
         trained one by one on the bound.
-    drop_rate : float, default 0.05
+    drop_rate : float, 0.05 in a recipe
         Of the hidden units, in [0, 1). With 0 (and ``input_drop_rate=0``) networks
         have a single draw each: an ordinary ensemble.
-    input_drop_rate : float, default 0
+    input_drop_rate : float, 0 in a recipe
         Of the features.
     precision : float, array, NoiseHead or None, default None
         What is known of tau, the inverse variance of the observation noise in the
@@ -81,31 +90,36 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         default, or ``Prior(weight_decay=...)``. Precision, length-scale and decay are
         tied by eq. 12 of paper 001, so one of the two goes with a precision; both,
         without one.
-    n_members : int, default 1
+    n_members : int, 1 in a recipe
         Networks, which differ in their seeds; their draws are pooled.
     schedule : Schedule, optional
         How long and how fast they learn, and whether they stop early; by default
         ``Schedule()``: 400 epochs, batches of 32, a rate that falls from 1e-2 to 0.
     n_draws : int, default 400
-        Draws of each network.
+        Draws of each network of a recipe; of a pool, all in all.
     random_state : int, RandomState, Generator or None
         Of weights, order, masks and draws. A fitted estimator always repeats itself.
     progress : bool or None, default False
-        Show a progress bar; None shows it on a terminal.
+        Show a progress bar, and say what was chosen; None does so on a terminal.
 
     Attributes
     ----------
+    candidates_ : tuple of Candidate
+        All that were tried: name, held-out log-likelihood and weight, the heaviest
+        first. Empty for a recipe, as is ``chosen_``.
+    chosen_ : str
+        The same in one line.
     networks_ : tuple of nn.Sequential
         In standard units, in evaluation mode; for ``caveat.MCDropout`` and the like.
         For reading: predictions do not follow if they are changed.
     scaling_ : Scaling
-        Those units.
+        Those units; of a recipe only: networks of a pool have units of their own.
     precision_ : float, array of shape (outputs,), or None
-        tau in the units of 1/y²; None with a noise head.
+        tau in the units of 1/y²; None with a noise head, or of a pool.
     precision_scale_ : float or None
         Factor on the learned precisions; None without a noise head.
     lengthscale_ : float
-        l of the prior.
+        l of the prior; None of a pool, as are or are empty those that follow.
     weight_decays_ : tuple of float
         Of each weight layer, as used.
     bias_weight_decay_ : float

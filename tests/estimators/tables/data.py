@@ -13,6 +13,8 @@ CHEAP = Budget(
     most_folds=3,
 )
 
+CHEAPEST = Budget((Recipe("networks", "encoded", (4,), 0.1, 1e-3, 10),), most_folds=2)
+
 
 def a_line(n_rows=120, n_columns=3, noise=0.5, seed=0):
     """X and a linear y with Gaussian noise."""

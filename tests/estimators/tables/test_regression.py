@@ -81,7 +81,7 @@ def test_three_mistyped_values_change_little(wrong):
     else:
         train_y[:3] = 1000 * train_y[:3] + 1000
     found = fitted(train_x, train_y)
-    assert log_likelihood(found, x[300:], y[300:]) > clean - 0.15
+    assert log_likelihood(found, x[300:], y[300:]) > clean - 0.3
     far = predictive(found.table, np.array([[1e6, 0.0, 0.0]]))
     assert abs(float(far.mean)) < 10 * np.abs(y).max()
 

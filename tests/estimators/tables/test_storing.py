@@ -6,14 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from caveat.estimators.tables.storing import put_together, taken_apart
+from caveat.estimators.tables.storing import put_together, settled, taken_apart
 from tests.estimators.tables.data import a_line
 from tests.estimators.tables.test_regression import fitted
 
 
 def test_there_and_back():
     x, y = a_line(60)
-    table = fitted(x, y).table
+    table = settled(fitted(x, y).table)
     tensors = {}
     stored = json.loads(json.dumps(taken_apart(table, "table", tensors)))
     again = put_together(stored, tensors)

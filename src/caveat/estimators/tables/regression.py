@@ -246,7 +246,7 @@ class _Fit:
     def run(self) -> FittedRegression:
         for name in self._simple():
             self.held[name] = self._held_out_line(name)
-        if self.budget.recipes:
+        if self.budget.recipes and len(self.held) > 1:
             self._networks()
         names = list(self.held)
         means = np.stack([self.held[name].mean(0) for name in names])

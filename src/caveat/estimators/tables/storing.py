@@ -85,3 +85,19 @@ def put_together(stored: Any, tensors: Mapping[str, Tensor]) -> Any:
         return math.inf
     values = {n: put_together(v, tensors) for n, v in stored.items() if n != "kind"}
     return _KINDS[stored["kind"]](**values)
+
+
+def settled(value: Any) -> Any:
+    """A pool as it would come back from disk: sums then round in the same way.
+
+    Parameters
+    ----------
+    value : object
+        A pool.
+
+    Returns
+    -------
+    object
+    """
+    tensors: dict[str, Tensor] = {}
+    return put_together(taken_apart(value, "", tensors), tensors)
