@@ -131,7 +131,7 @@ def test_sample_weights(given, cheap):
     model = DropoutRegressor(random_state=0, **given).fit(x, y, sample_weight=weight)
     assert np.abs(model.predict(x) - 5.0).mean() < 0.5
     assert model.predict(x, return_std=True)[1].mean() < 1.0
-    with pytest.raises(ParameterError, match="not be 0 for all"):
+    with pytest.raises(ValueError, match="at least one non-zero"):
         model.fit(x, y, sample_weight=np.zeros(200))
 
 

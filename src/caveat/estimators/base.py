@@ -436,6 +436,4 @@ def row_weights(sample_weight: Any, x: Array) -> Array:
     found = _check_sample_weight(
         sample_weight, x, dtype=np.float64, ensure_non_negative=True
     )
-    if not found.sum() > 0:
-        raise ParameterError("sample_weight must not be 0 for all rows.")
     return np.asarray(found / found.mean())
