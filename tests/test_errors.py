@@ -88,3 +88,36 @@ def test_an_error_is_also_a_built_in_one_and_stands_in_the_tree(name):
     assert f"{name} " in errors.__doc__
     line = next(x for x in errors.__doc__.splitlines() if f" {name} " in x)
     assert f"(also {kind.__name__})" in line
+
+
+def test_no_message_is_longer_than_600_characters():
+    import torch
+
+    from caveat import _validation as check
+    from caveat.evaluation import evaluate
+    from caveat.predictive import GaussianPredictive
+
+    long = list(range(-100_000, 0))
+    predictive = GaussianPredictive.from_draws(torch.zeros(2, 3), precision=1.0)
+    calls = (
+        lambda: check.precision(long),
+        lambda: check.positive_int("n_draws", long),
+        lambda: check.one_of("kind", "x" * 10_000, ["a"]),
+        lambda: predictive[tuple(long)],
+        lambda: evaluate(predictive, ["a" * 10_000] * 3),
+        lambda: predictive.interval(str(long)),
+    )
+    for call in calls:
+        with pytest.raises(errors.CaveatError) as caught:
+            call()
+        assert len(str(caught.value)) <= 600
+    whole = "must be short. Got " + "x" * 10_000 + "; do this."
+    for kind in TREE.values():
+        text = str(kind(whole))
+        assert text.startswith("must be short") and text.endswith("do this.")
+        assert len(text) <= 600
+
+
+def test_a_short_message_is_left_alone():
+    assert str(errors.DataError("no file")) == "no file"
+    assert str(errors.ParameterError("x" * 600)) == "x" * 600

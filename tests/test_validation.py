@@ -1,6 +1,7 @@
 """Each rule: what passes and as what, what is refused and how that is said."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ import torch
 from torch import nn
 
 from caveat import _validation as check
+from caveat import noise, theory
 from caveat.errors import InputTypeError, ParameterError, RowIndexError, ShapeError
+from caveat.estimators import Prior
+from caveat.predictive import GaussianPredictive
 
 NAN, INF = math.nan, math.inf
 
@@ -110,6 +114,56 @@ def test_targets_are_never_broadcast():
         check.target(torch.zeros(4), mean)
     with pytest.raises(ParameterError, match="1 of 3"):
         check.target(torch.tensor([[0.0], [NAN], [1.0]]), mean)
+
+
+@pytest.mark.parametrize("value", [0.1, [0.1, 0.3], (0.1,), np.float64(0.1)])
+def test_a_python_float_is_not_rounded_to_single_precision(value):
+    found = check.precision(value)
+    assert found.dtype == torch.float64
+    assert found.tolist() == (list(value) if isinstance(value, list | tuple) else value)
+    draws = torch.zeros(2, 3, 1, dtype=torch.float64)
+    predictive = GaussianPredictive.from_draws(draws, precision=0.1)
+    assert predictive.precision.unique().tolist() == [0.1]
+    assert predictive.with_precision(0.7).noise_variance[0].item() == 1.0 / 0.7
+
+
+@pytest.mark.parametrize(
+    ("rate", "message"),
+    [
+        (-0.1, r"Got -0\.1 at here: it is the probability that a unit is dropped\.$"),
+        (1.0, "Got 1.0 at here: a unit that is always dropped carries nothing"),
+        (5, "Got 5 at here; if that is a percentage, pass 0.05"),
+        (float("nan"), "Got nan at here: it is the probability"),
+    ],
+)
+def test_a_drop_rate_out_of_range_is_told_why(rate, message):
+    with pytest.raises(ParameterError, match=message):
+        check.drop_rate(rate, where="here")
+
+
+@pytest.mark.parametrize("length", [1e200, 1e-200, 0.0, float("inf")])
+def test_a_lengthscale_has_a_square(length):
+    known = {"precision": 1.0, "keep_prob": 0.9, "n_train": 9}
+    noisy = noise.Bernoulli(0.1).wrap(nn.Linear(2, 1))
+    makers = (
+        check.lengthscale,
+        lambda one: theory.l2_penalty(lengthscale=one, **known),
+        Prior,
+        partial(noise.kl, noisy),
+    )
+    for make in makers:
+        with pytest.raises(ParameterError, match="lengthscale must"):
+            make(length)
+
+
+def test_a_result_that_is_no_number_is_not_returned():
+    known = {"lengthscale": 1e140, "keep_prob": 0.9, "n_train": 9}
+    with pytest.raises(ParameterError, match="precision that follows"):
+        theory.model_precision(l2_penalty=1e-100, **known)
+    with pytest.raises(ParameterError, match="l2_penalty that follows"):
+        theory.l2_penalty(precision=1e-100, **known)
+    with pytest.raises(ParameterError, match="precision in these units"):
+        theory.precision_in_units_of_y(1.0, 1e200)
 
 
 def test_a_precision_is_one_per_output_or_per_row():

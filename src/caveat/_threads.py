@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import TypeVar, final
 
 import torch
 
@@ -77,6 +77,26 @@ def in_order(
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)
+
+
+@final
+class one_core:
+    """Operations inside are not split: they are so small that threads only cost.
+
+    Where another process has a core, two threads of a product of a few microseconds may
+    wait a whole turn for each other.
+    """
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = torch.get_num_threads()
+        if self._before > 1:
+            torch.set_num_threads(1)
+
+    def __exit__(self, *error: object) -> None:
+        if self._before > 1:
+            torch.set_num_threads(self._before)
 
 
 def _wait(futures: list["Future[Result]"]) -> None:

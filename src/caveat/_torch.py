@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.abc import MetaPathFinder
-from typing import Any
+from typing import Any, final
 
 import torch
 import torch.utils.checkpoint
@@ -94,8 +94,8 @@ class DispatchMode(TorchDispatchMode):
         return False
 
 
-@contextmanager
-def below_autograd() -> Iterator[None]:
+@final
+class below_autograd:
     """Skip autograd altogether: composite operations then reach the recorder whole.
 
     Nor do writes count in the version of a tensor, which autograd would do even for
@@ -103,12 +103,21 @@ def below_autograd() -> Iterator[None]:
     without its special tensors. Replacement: ``torch.inference_mode``, if the tensors
     that a pass makes could then be used outside of it.
     """
-    versions = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
-    with (
-        torch._C._AutoDispatchBelowAutograd(),
-        torch._C._ExcludeDispatchKeyGuard(versions),
-    ):
-        yield
+
+    __slots__ = ("_autograd", "_versions")
+
+    def __enter__(self) -> None:
+        self._autograd = torch._C._AutoDispatchBelowAutograd()
+        self._versions = torch._C._ExcludeDispatchKeyGuard(_VERSIONS)
+        self._autograd.__enter__()
+        self._versions.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._versions.__exit__(*error)
+        self._autograd.__exit__(*error)
+
+
+_VERSIONS = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
 
 
 # Function modes (our guard) off, for what the recorder does itself. Replacement: none

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -29,6 +30,26 @@ def positive_int(name: str, value: Any) -> int:
     return number
 
 
+def boolean(name: str, value: Any) -> bool:
+    """True or False: of a word such as "no" Python would make True."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputTypeError(
+            f"{name} must be True or False. Got {value!r} of type "
+            f"{type(value).__name__}."
+        )
+    return bool(value)
+
+
+def axis(name: str, value: Any) -> int:
+    """The number of an axis, counted from the front: 0, 1, 2, …"""
+    number = _whole(name, value, least=0)
+    if number < 0:
+        raise ParameterError(
+            f"{name} must be counted from the front, at least 0. Got {value}."
+        )
+    return number
+
+
 def draw_number(value: Any) -> int:
     """The number of a draw: 0, 1, 2, …"""
     number = _whole("A draw number", value, least=0)
@@ -41,7 +62,11 @@ def unit_interval(name: str, value: Any) -> float:
     """A real number strictly between 0 and 1 (levels, tolerances)."""
     number = _real(name, value, "between 0 and 1")
     if not 0.0 < number < 1.0:
-        raise ParameterError(f"{name} must lie strictly between 0 and 1. Got {value}.")
+        percent = f"; if that is a percentage, pass {number / 100:g}"
+        hint = percent if 1.0 < number < 100.0 else ""
+        raise ParameterError(
+            f"{name} must lie strictly between 0 and 1. Got {value}{hint}."
+        )
     return number
 
 
@@ -51,6 +76,20 @@ def positive(name: str, value: Any) -> float:
     if not (math.isfinite(number) and number > 0.0):
         raise ParameterError(f"{name} must be finite and above 0. Got {value}.")
     return number
+
+
+def lengthscale(value: Any) -> float:
+    """A length-scale l, whose square, the prior precision l², is a number, too."""
+    length = positive("lengthscale", value)
+    if not _SHORTEST < length < 1.0 / _SHORTEST:
+        raise ParameterError(
+            f"lengthscale must lie between {_SHORTEST:g} and {1 / _SHORTEST:g}, as its "
+            f"square is what counts: the prior of a weight is N(0, 1/l²). Got {value}."
+        )
+    return length
+
+
+_SHORTEST = 1e-150
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:
@@ -182,11 +221,22 @@ def drop_rate(value: Any, *, where: str) -> float:
     """A drop rate, Pr(zero), in [0, 1)."""
     rate = _real(f"The drop rate at {where}", value, "in [0, 1)")
     if not (math.isfinite(rate) and 0.0 <= rate < 1.0):
+        place = "" if where == "drop_rate" else f" at {where}"
         raise ParameterError(
-            f"A drop rate must lie in [0, 1). Got {value} at {where}: a unit that is "
-            f"always dropped carries nothing. Set a rate below 1 there, or remove it."
+            f"A drop rate must lie in [0, 1). Got {value}{place}{_why_no_rate(rate)}."
         )
     return rate
+
+
+def _why_no_rate(rate: float) -> str:
+    if rate == 1.0:
+        return (
+            ": a unit that is always dropped carries nothing. Set a rate below 1 "
+            "there, or remove it"
+        )
+    if 1.0 < rate <= 100.0:
+        return f"; if that is a percentage, pass {rate / 100:g}"
+    return ": it is the probability that a unit is dropped"
 
 
 def precision(value: Any) -> Tensor:
@@ -200,6 +250,8 @@ def precision(value: Any) -> Tensor:
         ) from error
     if tau.is_complex() or tau.dtype == torch.bool:
         raise InputTypeError(f"precision must be real. Got dtype {tau.dtype}.")
+    if isinstance(value, float | Sequence):  # torch would round them to float32
+        tau = torch.as_tensor(value, dtype=torch.float64)
     if not _all_positive(tau):
         raise ParameterError(
             f"precision (tau, the inverse variance of the observation noise, in "
@@ -315,7 +367,10 @@ def target(y: Any, like: Tensor) -> Tensor:
 
 def precision_for(value: Any, like: Tensor) -> Tensor:
     """Observation precision, broadcast to ``like`` (batch, *event)."""
-    tau = precision(precision(value).to(like))  # again: it may underflow to 0
+    given = precision(value)
+    tau = given.to(like)
+    if tau is not given:
+        tau = precision(tau)  # again: it may underflow to 0
     shape = tuple(like.shape)
     try:
         return tau.expand(shape)
@@ -327,19 +382,21 @@ def precision_for(value: Any, like: Tensor) -> Tensor:
         ) from None
 
 
-def quantile_levels(q: Any) -> list[float]:
+def quantile_levels(q: Any, name: str = "q") -> list[float]:
     """One level or a sequence of levels, each strictly between 0 and 1."""
     if isinstance(q, Tensor):
         q = q.tolist()
     values = [q] if isinstance(q, Real) else q
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise InputTypeError(
-            f"q must be a number between 0 and 1 or a sequence of them. "
+            f"{name} must be a number between 0 and 1 or a sequence of them. "
             f"Got {q!r} of type {type(q).__name__}."
         )
-    levels = [unit_interval("q", level) for level in values]
+    levels = [unit_interval(name, level) for level in values]
     if not levels:
-        raise ParameterError("q must hold at least one level. Got an empty sequence.")
+        raise ParameterError(
+            f"{name} must hold at least one level. Got an empty sequence."
+        )
     return levels
 
 
@@ -355,6 +412,33 @@ def logits(value: Any) -> Tensor:
             f"classes are on another axis (images), move them last in output=."
         )
     return tensor
+
+
+def class_axis(class_dim: Any, shape: Sequence[int]) -> int:
+    """The axis of the classes in (batch, *event), counted from the front.
+
+    None will do where there is but one axis beside the batch.
+    """
+    n_axes = len(shape)
+    if class_dim is None:
+        if n_axes == 2:
+            return 1
+        raise ShapeError(
+            f"The output has the shape {tuple(shape)}, and any axis after the first "
+            f"may hold the classes. Say which: class_dim=-1 for tokens (batch, length, "
+            f"classes), class_dim=1 for images (batch, classes, height, width)."
+        )
+    if isinstance(class_dim, bool) or not isinstance(class_dim, Integral):
+        raise InputTypeError(
+            f"class_dim must be the number of an axis. Got {class_dim!r}."
+        )
+    axis = int(class_dim)
+    if not -n_axes <= axis < n_axes or axis % n_axes == 0:
+        raise ParameterError(
+            f"class_dim must be an axis of the output after the first, which has the "
+            f"rows. Got {class_dim} for the shape {tuple(shape)}."
+        )
+    return axis % n_axes
 
 
 def class_labels(y: Any, shape: Sequence[int], n_classes: int) -> Tensor:

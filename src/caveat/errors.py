@@ -22,9 +22,27 @@ errors of its own derives them from these, or from ``CaveatError`` and the kind 
 users expect. ``tests/test_errors.py`` reads every ``raise`` in the package.
 """
 
+LONGEST = 600  # characters of a message
+_CUT = " […] "
+
 
 class CaveatError(Exception):
-    """Base of all errors raised by Caveat."""
+    """Base of all errors raised by Caveat.
+
+    A message that quotes what it was given may be as long as that; then its middle is
+    left out.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(shortened(a) if isinstance(a, str) else a for a in args))
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """A text of at most ``most`` characters, without the middle of a longer one."""
+    if len(text) <= most:
+        return text
+    tail = most // 3
+    return text[: most - tail - len(_CUT)] + _CUT + text[-tail:]
 
 
 class ParameterError(CaveatError, ValueError):

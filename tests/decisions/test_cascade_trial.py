@@ -22,6 +22,18 @@ def test_loss_of_labels_and_values():
     assert default_loss(values, np.array([0.0, 1.0, -2.0])).tolist() == [0, 1, 4]
 
 
+def test_outcomes_are_not_put_into_another_order():
+    """A transposed table has as many numbers, and they are those of other rows."""
+    values = GaussianPredictive.from_draws(torch.zeros(2, 3, 2), precision=1.0)
+    with pytest.raises(ShapeError, match=r"Got \(2, 3\)"):
+        default_loss(values, np.arange(6.0).reshape(2, 3))
+    with pytest.raises(InputTypeError, match="real numbers"):
+        default_loss(values, [[True, False]] * 3)
+    labels = CategoricalPredictive.from_logits(torch.zeros(1, 2, 3))
+    with pytest.raises(InputTypeError, match="number the classes first"):
+        default_loss(labels, ["a", "b"])
+
+
 def test_trial_holds_doubt_loss_and_cost():
     trial, of_labels = try_all(
         [*stages(2), Person(100.0, risk=0.25)], X, TRUTH, loss=default_loss, costs=None

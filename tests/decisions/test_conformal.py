@@ -211,3 +211,17 @@ def test_one_output_and_one_label_per_row():
     several = CategoricalPredictive.from_logits(torch.zeros(1, 30, 2, 3))
     with pytest.raises(ShapeError, match="one label per row"):
         conformal(several, np.zeros((30, 2), dtype=int))
+
+
+def test_what_was_calibrated_on_other_predictions_is_refused():
+    regression = GaussianPredictive.from_draws(torch.zeros(2, 20, 1), precision=1.0)
+    intervals = conformal(regression, torch.linspace(-1, 1, 20))
+    two = GaussianPredictive.from_draws(torch.zeros(2, 4, 2), precision=1.0)
+    with pytest.raises(ShapeError, match="one output per row"):
+        intervals.apply(two)
+    classes = CategoricalPredictive.from_logits(torch.zeros(2, 20, 3))
+    sets = conformal(classes, [0, 1] * 10)
+    more = CategoricalPredictive.from_logits(torch.zeros(2, 4, 5))
+    for ask in (sets.sets, sets.apply):
+        with pytest.raises(ShapeError, match="calibrated on 3 classes"):
+            ask(more)

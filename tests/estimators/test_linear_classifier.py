@@ -10,7 +10,7 @@ import torch
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
 
-from caveat.errors import ParameterError
+from caveat.errors import ParameterError, ShapeError
 from caveat.estimators import BayesianDropoutClassifier, BayesianDropoutRegression
 from caveat.estimators.linear import classifier as module
 from caveat.evaluation import evaluate
@@ -104,3 +104,21 @@ def test_examples():
     result = doctest.testmod(module)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_log_likelihood_is_that_of_the_probabilities():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 2))
+    for y in (
+        np.where(x[:, 0] > 0, "up", "down"),
+        rng.choice(["a", "b", "c"], size=30),
+    ):
+        model = BayesianDropoutClassifier(0.2).fit(x, y)
+        probs = model.predict_proba(x)
+        places = [model.classes_.tolist().index(label) for label in y]
+        wanted = np.log(probs[np.arange(30), places]).mean()
+        assert_allclose(model.log_likelihood(x, y), wanted)
+        with pytest.raises(ParameterError, match="labels seen in fit"):
+            model.log_likelihood(x, ["other"] * 30)
+        with pytest.raises(ShapeError, match="one label per row, 30"):
+            model.log_likelihood(x, y[:3])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from caveat.errors import ParameterError
+from caveat.errors import CaveatWarning, ParameterError
 from caveat.estimators import BayesianDropoutRegression, BayesianDropoutRegressionCV
 from caveat.estimators.linear import cross_validation
 from caveat.maxent.linear import generalised_cross_validation
@@ -89,3 +89,12 @@ def test_examples():
     result = doctest.testmod(cross_validation)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+@pytest.mark.parametrize("criterion", sorted(cross_validation.CRITERIA))
+def test_a_constant_response_can_be_fitted(criterion):
+    x = random_data(9, 2)[0]
+    model = BayesianDropoutRegressionCV((0.0, 0.5), (0.1, 1.0), criterion=criterion)
+    with pytest.warns(CaveatWarning, match="fitted without any error"):
+        model.fit(x, np.full(9, 0.1))
+    assert model.predict(x[:2]).tolist() == [0.1, 0.1]

@@ -205,3 +205,30 @@ def test_examples():
     result = doctest.testmod(regression)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_one_row_with_an_intercept_leaves_nothing_to_tell_the_noise_by():
+    with pytest.raises(ParameterError, match=r"n_samples=1 .* Pass at least 2 rows"):
+        BayesianDropoutRegression().fit([[1.0, 2.0]], [3.0])
+    for model in (
+        BayesianDropoutRegression(fit_intercept=False),
+        BayesianDropoutRegression(variance_prior=(1.0, 1.0)),
+    ):
+        found = model.fit([[1.0, 2.0]], [3.0]).predictive([[1.0, 2.0]])
+        assert found.location.isfinite().all() and (found.scale > 0).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9 / 3])
+def test_a_constant_response_makes_points_and_says_so(value):
+    x, y = random_data(10, 3)[0], np.full(10, value)
+    with pytest.warns(CaveatWarning, match="fitted without any error"):
+        model = BayesianDropoutRegression(0.3).fit(x, y)
+    found = model.predictive(x)
+    assert model.predict(x).tolist() == y.tolist()
+    assert model.log_likelihood(x, y) == np.inf
+    assert model.log_likelihood(x, y + 1.0) == -np.inf
+    assert_allclose(found.crps(torch.from_numpy(y + 2.0)), 2.0, rtol=1e-6)
+    dropped = model.dropped_predictive(x)
+    assert_allclose(dropped.crps(torch.from_numpy(y + 2.0)), 2.0, rtol=1e-6)
+    fair = BayesianDropoutRegression(0.3, variance_prior=(1.0, 1.0)).fit(x, y)
+    assert np.isfinite(fair.log_likelihood(x, y))

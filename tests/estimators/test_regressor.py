@@ -518,7 +518,7 @@ def test_bad_data(change, message):
         ({"hidden": 50}, InputTypeError, r"hidden must be a tuple.*Got 50"),
         ({"activation": "relo"}, ParameterError, "activation must be one of 'relu'"),
         ({"noise": "poisson"}, ParameterError, "noise must be 'bernoulli', 'gau"),
-        ({"drop_rate": 1.0}, ParameterError, r"lie in \[0, 1\). Got 1.0 at drop_rate"),
+        ({"drop_rate": 1.0}, ParameterError, r"lie in \[0, 1\). Got 1.0: a unit"),
         ({"precision": "validated"}, InputTypeError, r"NoiseHead\(\).*'validated'"),
         ({"precision": NoiseHead}, InputTypeError, r"NoiseHead\(\) \(learned"),
         ({"precision": -1.0}, ParameterError, "precision .*must be finite and above 0"),

@@ -20,7 +20,7 @@ def displays(classifier, labels, regression, outcomes) -> list[LineDisplay]:
     kinds = (ReliabilityDisplay, RiskCoverageDisplay, RetentionDisplay)
     found = [kind.from_predictive(classifier, labels) for kind in kinds]
     found.append(CoverageDisplay.from_predictive(regression, outcomes))
-    found.append(PredictiveDisplay.from_predictive(range(300), regression))
+    found.append(PredictiveDisplay.from_predictive(regression, range(300)))
     return found
 
 

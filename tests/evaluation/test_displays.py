@@ -9,7 +9,12 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
+from caveat.errors import (
+    DrawsNotKeptError,
+    InputTypeError,
+    ParameterError,
+    ShapeError,
+)
 from caveat.evaluation import PredictiveDisplay, SoftmaxScatterDisplay
 from caveat.predictive import (
     CategoricalAccumulator,
@@ -39,7 +44,7 @@ def test_predictive_display_is_sorted_and_in_units(
     regression: GaussianPredictive,
 ) -> None:
     x = [4.0, 0.0, 3.0, 1.0, 2.0]
-    display = PredictiveDisplay.from_predictive(x, regression, scale=-2.0, offset=10.0)
+    display = PredictiveDisplay.from_predictive(regression, x, scale=-2.0, offset=10.0)
     order = np.argsort(x)
     mean, std = regression.mean[:, 0].numpy(), regression.std[:, 0].numpy()
     np.testing.assert_array_equal(display.x, np.sort(x))
@@ -50,7 +55,7 @@ def test_predictive_display_is_sorted_and_in_units(
 def test_predictive_display_shades_end_at_two_standard_deviations(
     regression: GaussianPredictive,
 ) -> None:
-    display = PredictiveDisplay.from_predictive(range(5), regression)
+    display = PredictiveDisplay.from_predictive(regression, range(5))
     assert len(display.ax_.collections) == 4
     for shade, width in zip(display.ax_.collections, (2, 1.5, 1, 0.5), strict=True):
         outline = shade.get_paths()[0].vertices
@@ -63,7 +68,7 @@ def test_displays_draw_where_they_are_told(
 ) -> None:
     figure = Figure()
     left, right = figure.subplots(1, 2)
-    first = PredictiveDisplay.from_predictive(range(5), regression, ax=left)
+    first = PredictiveDisplay.from_predictive(regression, range(5), ax=left)
     predictive = CategoricalPredictive.from_logits(logits)
     second = SoftmaxScatterDisplay.from_predictive(predictive, ax=right)
     assert first.ax_ is left and second.ax_ is right
@@ -74,7 +79,7 @@ def test_displays_draw_where_they_are_told(
 
 def test_displays_leave_the_style_alone(regression: GaussianPredictive) -> None:
     before = dict(mpl.rcParams)
-    PredictiveDisplay.from_predictive(range(5), regression)
+    PredictiveDisplay.from_predictive(regression, range(5))
     assert dict(mpl.rcParams) == before
 
 
@@ -95,15 +100,20 @@ def test_scatter_shows_the_predicted_classes_by_default(logits: torch.Tensor) ->
     assert display.classes == tuple(sorted(set(predictive.label.tolist())))
 
 
+def test_the_other_order_is_refused(regression: GaussianPredictive) -> None:
+    with pytest.raises(InputTypeError, match="RegressionPredictive"):
+        PredictiveDisplay.from_predictive(range(5), regression)
+
+
 def test_one_place_per_row(regression: GaussianPredictive) -> None:
     with pytest.raises(ShapeError, match="5"):
-        PredictiveDisplay.from_predictive(range(4), regression)
+        PredictiveDisplay.from_predictive(regression, range(4))
 
 
 def test_one_output_only() -> None:
     predictive = GaussianPredictive.from_draws(torch.randn(3, 5, 2), precision=1.0)
     with pytest.raises(ShapeError, match="one output"):
-        PredictiveDisplay.from_predictive(range(5), predictive)
+        PredictiveDisplay.from_predictive(predictive, range(5))
 
 
 @pytest.mark.parametrize("classes", [[], [4], [-1]])

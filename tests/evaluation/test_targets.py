@@ -6,7 +6,7 @@ import torch
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.evaluation.targets import observed_labels, observed_values, one_output
-from caveat.predictive import GaussianPredictive
+from caveat.predictive import CategoricalPredictive, GaussianPredictive
 
 
 @pytest.mark.parametrize("shape", [(300,), (300, 1)])
@@ -65,3 +65,36 @@ def test_one_output():
     predictive = GaussianPredictive.from_draws(torch.zeros(1, 3, 2), precision=1.0)
     with pytest.raises(ShapeError, match=r"one output per row.*\(2,\)"):
         one_output(predictive, torch.zeros(3, 2))
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [True, False, True],
+        np.array([True, False, True]),
+        ["1", "2", "3"],
+        np.array(["2020-01-01"] * 3, dtype="datetime64[D]"),
+        np.ones(3) * 1j,
+        ["a", "b", "c"],
+    ],
+    ids=lambda y: str(np.asarray(y).dtype),
+)
+def test_what_is_no_number_is_no_observation(y):
+    predictive = GaussianPredictive.from_draws(torch.zeros(2, 3), precision=1.0)
+    with pytest.raises(InputTypeError, match=r"y must be real numbers\. Got"):
+        observed_values(predictive, y)
+
+
+@pytest.mark.parametrize("y", [["a", "b", "a"], np.array(["a", 1, 2], dtype=object)])
+def test_words_are_no_class_numbers(y):
+    predictive = CategoricalPredictive.from_logits(torch.zeros(2, 3, 2))
+    with pytest.raises(InputTypeError, match="number the classes first"):
+        observed_labels(predictive, y)
+
+
+def test_class_numbers_of_any_kind():
+    predictive = CategoricalPredictive.from_logits(torch.zeros(2, 3, 2))
+    frozen = np.array([0, 1, 1])
+    frozen.flags.writeable = False
+    for y in (frozen, np.array([0, 1, 1], dtype=object), np.array([0, 1, 1], np.uint8)):
+        assert observed_labels(predictive, y).tolist() == [0, 1, 1]

@@ -166,3 +166,59 @@ def _classes(x, y):
     eta = _eta(x)
     logits = jnp.stack([eta, -eta, 0.5 * eta], -1)
     numpyro.sample("y", dist.Categorical(logits=logits), obs=y)
+
+
+def hessian(model, masks, args):
+    log_density = density(maxent.posterior(model, masks=masks), *args)
+    return jax.jit(jax.hessian(log_density))
+
+
+@pytest.mark.parametrize(
+    ("name", "masks"),
+    [
+        ("gaussian", maxent.ClosedForm()),
+        ("poisson", maxent.ClosedForm()),
+        ("gaussian", maxent.Quadrature()),
+        ("poisson", maxent.Quadrature()),
+        ("logistic", maxent.Quadrature()),
+    ],
+)
+def test_second_derivatives_are_right_at_weights_of_zero_and_next_to_it(name, masks):
+    model = {"logistic": logistic}.get(name) or CASES[name].model
+    args = (X, LABELS) if name == "logistic" else CASES[name].args
+    found = hessian(model, masks, args)
+    exact = hessian(model, maxent.Enumerate(), args)
+    # At 0 they hang on two moments of the masks only, which all strategies have right.
+    for scale in (0.0, 1e-200, 1e-120, 1e-14, 1e-9, 1e-6):
+        got, wanted = found(scale * W), exact(scale * W)
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-8)
+
+
+def test_a_narrow_likelihood_is_not_taken_for_a_smooth_one():
+    """Its width, not 1, is what the spread of the linear predictor is small beside."""
+
+    def model(x, y):
+        w = maxent.dropout("w", weights(2), 0.4)
+        numpyro.sample("y", dist.StudentT(3.0, x @ w, 1e-5), obs=y)
+
+    near = 1e-5 * W
+    y = X @ near
+    found = value_and_gradient(model, maxent.Quadrature(64), (X, y))(near)
+    assert_far = value_and_gradient(model, maxent.Quadrature(63), (X, y))(near)
+    np.testing.assert_allclose(found[0], assert_far[0], rtol=1e-3)
+    at_mean = density(model, X, y)(0.6 * near)
+    assert abs(found[0] - at_mean) > 0.1
+
+
+def test_a_kinked_likelihood_is_averaged_over_its_kink():
+    def model(x, y):
+        w = maxent.dropout("w", weights(2), 0.4)
+        numpyro.sample("y", dist.Laplace(x @ w, 1.0), obs=y)
+
+    y = 0.6 * X @ W  # the kink is at the mean of the linear predictor
+    found = density(maxent.posterior(model, masks=maxent.Quadrature()), X, y)(W)
+    spread = np.sqrt(0.24 * np.square(X * W).sum(1) * 2 / np.pi).sum()
+    at_mean = density(model, X, y)(0.6 * W)
+    prior = dist.Normal(0.0, 2.0).log_prob
+    wanted = at_mean - spread + prior(W).sum() - prior(0.6 * W).sum()
+    np.testing.assert_allclose(found, wanted, rtol=2e-2)

@@ -1,11 +1,14 @@
 """CRPS against closed forms, scoringrules, and samples."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.stats
 import scoringrules
 import torch
+from scipy.integrate import quad_vec
 
 from caveat.evaluation.ranked import crps_of_rows
 from caveat.predictive import (
@@ -129,7 +132,37 @@ def test_student_is_that_of_scoringrules(df):
     np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
-def test_a_student_without_mean_has_no_score():
-    with pytest.warns(UserWarning, match="no variance"):
-        assert student(1.0).std.isnan().all()
-    assert np.isnan(crps_of_rows(student(1.0), [0.3, -2.0])).all()
+@pytest.mark.parametrize("df", [0.6, 1.0, 1.0 + 1e-9, 1.0 + 1e-6, 1e12])
+def test_student_is_the_integral_also_where_there_is_no_mean(df):
+    with np.errstate(all="ignore"):
+        law = scipy.stats.t(df, [0.0, 1.0], [1.0, 2.0])
+    y = np.array([0.3, -2.0])
+
+    def squares(step):
+        return law.cdf(y - step) ** 2 + law.sf(y + step) ** 2
+
+    ends = (0.0, 10.0, 1e3, np.inf)
+    parts = [quad_vec(squares, *p, epsrel=1e-10)[0] for p in pairwise(ends)]
+    found = crps_of_rows(student(df), y)[:, 0]
+    np.testing.assert_allclose(found, sum(parts), rtol=1e-6)
+
+
+def test_student_of_half_a_degree_of_freedom_has_an_infinite_score():
+    assert np.isposinf(crps_of_rows(student(0.5), [0.3, -2.0])).all()
+
+
+def test_students_without_scale_are_points():
+    y = torch.tensor([0.3, -2.0]).double()
+    location, none = torch.tensor([0.0, 1.0]).double(), torch.zeros(2).double()
+    one = StudentPredictive.of(location, none, noise_scale=0.0, df=3.0)
+    torch.testing.assert_close(one.crps(y), (y - location).abs())
+    places = torch.stack([location, location + 1.0, location - 3.0])
+    weights = torch.tensor([0.5, 0.2, 0.3]).double()
+    logs = weights.log()[:, None].expand(3, 2)
+    many = StudentMixturePredictive.of(
+        places, torch.zeros(3, 2).double(), logs, noise_scale=0.0, df=3.0
+    )
+    apart = (places[:, None] - places[None]).abs()
+    spread = torch.einsum("i,j,ijb->b", weights, weights, apart) / 2
+    wanted = ((places - y).abs() * weights[:, None]).sum(0) - spread
+    torch.testing.assert_close(many.crps(y), wanted)

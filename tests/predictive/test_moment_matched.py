@@ -203,8 +203,22 @@ def test_sequences_of_logits():
     model = seeded(lambda: nn.Sequential(nn.Dropout(0.5), nn.Linear(2, 3)))
     found = MCDropout(model).moments(numbers(4, 6, 2))
     assert found.exact
-    assert found.class_probs.shape == (4, 6, 3)
-    assert_same(found.class_probs.sum(-1), torch.ones(4, 6).double())
+    probs = found.class_probs_along(-1)
+    assert probs.shape == (4, 6, 3)
+    assert_same(probs.sum(-1), torch.ones(4, 6).double())
+
+
+def test_classes_of_images_are_not_taken_for_their_width():
+    model = seeded(lambda: nn.Sequential(nn.Dropout(0.5), nn.Conv2d(2, 3, 1)))
+    found = MCDropout(model).moments(numbers(4, 2, 5, 6))
+    for ask in (lambda: found.class_probs, found.classification):
+        with pytest.raises(ShapeError, match="class_dim=1 for images"):
+            ask()
+    probs = found.class_probs_along(1)
+    assert probs.shape == (4, 5, 6, 3)
+    sampled = found.classification(4000, class_dim=1)
+    assert sampled.probs.shape == probs.shape
+    assert (probs - sampled.probs).abs().max() < 0.1
 
 
 def test_no_classes():

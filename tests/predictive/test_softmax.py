@@ -1,8 +1,11 @@
 """The mean-field softmax: its limits, symmetries, and how far it is from sampling."""
 
+import pytest
 import torch
 
-from caveat.predictive.softmax import mean_field_softmax
+from caveat.errors import CaveatWarning
+from caveat.predictive import CategoricalPredictive
+from caveat.predictive.softmax import look_like_probs, mean_field_softmax
 from tests.sampling.closed_form.nets import assert_same, numbers
 
 
@@ -40,3 +43,18 @@ def test_closer_to_the_integral_than_the_softmax_of_the_mean():
     error = (found - exact).abs().mean()
     assert error < 0.02
     assert error < 0.6 * (mean.softmax(1) - exact).abs().mean()
+
+
+def test_probabilities_are_told_from_logits():
+    logits = torch.randn(9, 5, 3, generator=torch.Generator().manual_seed(0))
+    for values in (logits, logits.log_softmax(-1), logits.abs(), logits.sigmoid()):
+        assert not look_like_probs(values)
+        CategoricalPredictive.from_logits(values)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        probs = logits.softmax(-1).to(dtype)
+        assert look_like_probs(probs)
+        with pytest.warns(CaveatWarning, match="Pass their logarithms"):
+            CategoricalPredictive.from_logits(probs)
+    most = logits.softmax(-1)
+    most[4, 2, 1] += 0.1  # one row of one draw will do
+    assert not look_like_probs(most)

@@ -57,11 +57,32 @@ def test_few_degrees_of_freedom():
     assert bool((lower < upper).all())
 
 
+@pytest.mark.parametrize("df", [1e6, 1e8, 1e12, 1e15])
+def test_a_density_of_many_degrees_of_freedom_is_nearly_the_normal_one(df):
+    y = torch.tensor([0.1, 4.0, -7.0]).double()
+    z = ((y - LOCATION) / SCALE).numpy()
+    expected = scipy.stats.norm.logpdf(z) - np.log(SCALE.numpy())
+    expected += (z**4 - 2 * z**2 - 1) / (4 * df)  # the first term of its series
+    found = single(df).log_prob(y).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-12 + 1e6 / df**2)
+
+
+def test_a_scale_of_zero_makes_a_point():
+    none = torch.zeros(3).double()
+    point = StudentPredictive.of(LOCATION, none, noise_scale=0.0, df=5.0)
+    y = LOCATION + torch.tensor([0.0, 1.0, -1.0]).double()
+    inf = torch.inf
+    assert point.log_prob(y).tolist() == [inf, -inf, -inf]
+    assert point.cdf(y).tolist() == [1.0, 1.0, 0.0]
+    assert_close(torch.stack(point.interval()), LOCATION.expand(2, 3))
+    assert not point.std.any()
+
+
 def test_it_can_be_drawn():
     mpl.use("Agg")
     from caveat.evaluation import PredictiveDisplay
 
-    display = PredictiveDisplay.from_predictive([2, 0, 1], single())
+    display = PredictiveDisplay.from_predictive(single(), [2, 0, 1])
     assert_close(torch.from_numpy(display.mean), LOCATION[[1, 2, 0]])
     mpl.pyplot.close(display.figure_)
 
@@ -74,8 +95,15 @@ def test_repr():
 def test_wrong_input():
     with pytest.raises(ShapeError, match=r"\(batch,\). Got \(3,\) and \(2,\)"):
         StudentPredictive.of(LOCATION, SCALE[:2], noise_scale=1.0, df=3.0)
-    with pytest.raises(ParameterError, match=r"df must be 0 or above\. Got -1"):
+    with pytest.raises(ParameterError, match=r"df must be finite and above 0\. Got -1"):
         StudentPredictive.of(LOCATION, SCALE, noise_scale=1.0, df=-1.0)
+    for df in (0.0, float("nan"), float("inf")):
+        with pytest.raises(ParameterError, match="df must be finite and above 0"):
+            StudentPredictive.of(LOCATION, SCALE, noise_scale=1.0, df=df)
+    with pytest.raises(ParameterError, match=r"scale must be 0 or above\. Got -3"):
+        StudentPredictive.of(LOCATION, -SCALE, noise_scale=1.0, df=3.0)
+    with pytest.raises(ParameterError, match="location must be finite"):
+        StudentPredictive.of(LOCATION / 0.0, SCALE, noise_scale=1.0, df=3.0)
     with pytest.raises(ShapeError, match="y must have the shape"):
         single().log_prob(LOCATION[:2])
 

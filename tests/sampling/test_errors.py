@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections import OrderedDict
+from functools import partial
 
 import numpy as np
 import pytest
@@ -281,8 +282,50 @@ def test_no_input():
 
 def test_error_of_the_model_is_not_hidden():
     """A wrong width is the model's error, and stays recognisable."""
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        MCDropout(net()).draws(torch.ones(4, 5), n_draws=2)
+    said = r"Sequential cannot .* shape \(4, 5\).*says: .*shapes cannot be multiplied"
+    for ask in ("draws", "classify", "moments"):
+        with pytest.raises(ShapeError, match=said) as caught:
+            getattr(MCDropout(net()), ask)(torch.ones(4, 5))
+        assert isinstance(caught.value.__cause__, RuntimeError)
+    with pytest.raises(ShapeError, match=said):
+        MCDropout(net()).function(0)(torch.ones(4, 5))
+    with pytest.raises(ShapeError, match=said):
+        caveat.audit(net(), torch.ones(4, 5))
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot be run on two or three rows")
+def test_a_single_case_is_not_taken_for_rows():
+    mc = MCDropout(net())
+    for ask in (mc.classify, mc.moments, partial(mc.regress, precision=1.0)):
+        with pytest.raises(ShapeError, match=r"Pass x\[None\]"):
+            ask(torch.ones(3))
+
+
+def test_settings_that_are_no_truth_values():
+    for name in ("shared", "stratified", "analytic"):
+        with pytest.raises(InputTypeError, match=f"{name} must be True or False"):
+            MCDropout(net(), **{name: "no"})
+    with pytest.raises(InputTypeError, match="keep_draws must be True or False"):
+        MCDropout(net()).classify(X, keep_draws="no")
+    with pytest.raises(InputTypeError, match="shared must be True or False"):
+        caveat.stochastic(net(), shared=0).__enter__()
+    with pytest.raises(ParameterError, match="batch_dim must be counted from"):
+        MCDropout(net(), batch_dim=-1)
+
+
+def test_an_error_that_is_not_about_shapes_stays_as_it_is():
+    class Picky(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = net()
+
+        def forward(self, x):
+            if not x.requires_grad:
+                raise ValueError("I want gradients")
+            return self.net(x)
+
+    with pytest.raises(ValueError, match=r"^I want gradients$"):
+        MCDropout(Picky()).draws(X, n_draws=2)
 
 
 def lazy() -> nn.Module:

@@ -22,6 +22,13 @@ from caveat.training.schedules import cosine
 from caveat.training.streams import RowOrder, first_weights
 
 
+@pytest.fixture(autouse=True, params=["compiled", "torch"])
+def road(request, monkeypatch):
+    """Everything holds with the compiled kernel and without."""
+    if request.param == "torch":
+        monkeypatch.setenv("CAVEAT_KERNEL", "off")
+
+
 def some_rows(n_rows=50, n_inputs=3, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n_rows, n_inputs))

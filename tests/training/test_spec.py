@@ -97,7 +97,7 @@ def test_noise_that_cannot_be_told_from_others_is_not_described():
         ({"activation": nn.ReLU()}, InputTypeError, "activation must be a name"),
         ({"noise": "poisson"}, ParameterError, "noise must be 'bernoulli', 'gau"),
         ({"noise": 3}, ParameterError, "noise must be 'bernoulli', 'gau"),
-        ({"drop_rate": 1.0}, ParameterError, r"lie in \[0, 1\). Got 1.0 at drop_rate"),
+        ({"drop_rate": 1.0}, ParameterError, r"lie in \[0, 1\). Got 1.0: a unit"),
         ({"drop_rate": "0.1"}, InputTypeError, r"drop_rate must be a number in \[0, 1"),
         ({"lengthscale": 0.0}, ParameterError, "lengthscale must be finite and above"),
         ({"precision": -1.0}, ParameterError, "precision must be finite and above 0"),

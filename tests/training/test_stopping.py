@@ -13,14 +13,15 @@ from caveat.training.stopping import Watch
 SPEC = NetworkSpec((8,), drop_rate=0.0, schedule=Schedule(400, 16, keep_last=True))
 
 
-def test_watch_keeps_the_best_weights_and_stops():
+@pytest.mark.parametrize("compiled", [None, False])
+def test_watch_keeps_the_best_weights_and_stops(compiled):
     rng = np.random.default_rng(0)
     noise = Rows.of(rng.normal(size=(30, 3)), rng.normal(size=30))
     held_out = Rows.of(rng.normal(size=(200, 3)), rng.normal(size=200))
     member = Member("a", SPEC, (1e-3, 1e-3), 1e-4, seed=3)
     watch = Watch([held_out], every=10, patience=5)
-    stopped = train([member], [noise], watch=watch)
-    full = train([member], [noise])
+    stopped = train([member], [noise], watch=watch, compiled=compiled)
+    full = train([member], [noise], compiled=compiled)
     losses = [
         SquaredError().loss(t.mean_outputs(held_out.x)[0], held_out.y).mean()
         for t in (stopped, full)
@@ -55,3 +56,10 @@ def test_without_a_look_all_is_as_it_was():
 def test_no_rows_are_refused():
     with pytest.raises(ParameterError, match="one set per member"):
         Watch([], every=1, patience=1)
+
+
+@pytest.mark.parametrize("wrong", [{"every": 0}, {"patience": 0}, {"every": -3}])
+def test_looks_and_patience_are_positive(wrong):
+    row = Rows(torch.ones(1, 1), torch.ones(1, 1))
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        Watch([row], **{"every": 1, "patience": 1, **wrong})

@@ -21,9 +21,14 @@ from caveat.decisions.conformal_predictives import (
 )
 from caveat.decisions.conformal_sets import LeastAmbiguous, SetScore
 from caveat.decisions.guarantees import CalibrationScores, Guarantee
-from caveat.errors import InputTypeError
+from caveat.errors import InputTypeError, ShapeError
 from caveat.evaluation.estimates import Array
-from caveat.evaluation.targets import observed_labels, one_output, regression_of
+from caveat.evaluation.targets import (
+    observed_labels,
+    one_output,
+    only_output,
+    regression_of,
+)
 from caveat.predictive import (
     ClassificationPredictive,
     Predictive,
@@ -96,7 +101,7 @@ class ConformalIntervals:
         -------
         ConformalIntervalPredictive
         """
-        regression_of(predictive)
+        only_output(regression_of(predictive))
         return ConformalIntervalPredictive(
             predictive.n_draws, predictive, self.score, self.calibration
         )
@@ -115,6 +120,8 @@ class ConformalSets:
         How implausible a class is.
     guarantee : Guarantee
         How implausible the class of a new row may be, and what is promised.
+    n_classes : int or None
+        Of the rows it was calibrated on; None if that was not noted.
 
     Examples
     --------
@@ -129,6 +136,7 @@ class ConformalSets:
 
     score: SetScore
     guarantee: Guarantee
+    n_classes: int | None = None
 
     @property
     def promise(self) -> str:
@@ -148,7 +156,13 @@ class ConformalSets:
         array of bool, shape (rows, classes)
             An empty set says that no class is plausible at this level.
         """
-        return self.score.sets(predictive, self.guarantee.limit)
+        found, known = self.score.sets(predictive, self.guarantee.limit), self.n_classes
+        if known is not None and found.shape[-1] != known:
+            raise ShapeError(
+                f"The sets were calibrated on {known} classes, so they say nothing of "
+                f"predictions of {found.shape[-1]}."
+            )
+        return found
 
     def apply(self, predictive: ClassificationPredictive) -> ConformalSetPredictive:
         """New rows with conformal sets, and all else as it was.
@@ -211,7 +225,8 @@ def conformal(
         score = LeastAmbiguous() if score is None else _kind(score, SetScore)
         labels = observed_labels(predictive, y)
         found = score.calibration_scores(predictive, labels)
-        return ConformalSets(score, Guarantee.of(found, level))
+        n_classes = predictive.probs.shape[-1]
+        return ConformalSets(score, Guarantee.of(found, level), n_classes)
     score = ScaledResidual() if score is None else _kind(score, IntervalScore)
     regression = regression_of(predictive)
     values = one_output(regression, y).double().numpy(force=True)

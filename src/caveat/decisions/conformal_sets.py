@@ -23,7 +23,7 @@ class SetScore(ABC):
     """A number that says how implausible each class of a row is."""
 
     def calibration_scores(
-        self, predictive: ClassificationPredictive, labels: Tensor
+        self, predictive: ClassificationPredictive, y: Tensor
     ) -> Array:
         """How implausible the observed class of each row was.
 
@@ -31,7 +31,7 @@ class SetScore(ABC):
         ----------
         predictive : ClassificationPredictive
             One label per row.
-        labels : Tensor of int64, shape (rows,)
+        y : Tensor of int64, shape (rows,)
             The observed classes.
 
         Returns
@@ -40,7 +40,7 @@ class SetScore(ABC):
             Higher is less plausible.
         """
         scores = self._scores(_probs(predictive), "calibration")
-        return scores[np.arange(len(scores)), labels.numpy(force=True)]
+        return scores[np.arange(len(scores)), y.numpy(force=True)]
 
     def sets(self, predictive: ClassificationPredictive, limit: float) -> Any:
         """All classes whose score is at most ``limit``.

@@ -184,7 +184,7 @@ def figure(task: CO2Task, standard: Tensor, predictive: GaussianPredictive) -> F
     left.plot(year, task.scale * standard[:, 0].numpy(), color=BLUE, **line)
     left.set_title("(a) standard dropout: one deterministic pass", loc="left")
     PredictiveDisplay.from_predictive(
-        year, predictive, scale=task.scale, ax=right, **line
+        predictive, year, scale=task.scale, ax=right, **line
     )
     _without_noise(right, task, predictive)
     noise = task.scale * predictive.noise_variance[0].sqrt().item()

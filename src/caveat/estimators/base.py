@@ -11,15 +11,12 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor, nn
 
 from caveat import _validation as validation
 from caveat.errors import DataError, ParameterError
+from caveat.estimators.checking import validate_data
 from caveat.estimators.presets import AUTO, DEFAULTS, given_arguments
 from caveat.estimators.prior import Prior, checked_prior
 from caveat.estimators.saving import Stored, from_plain, read, write

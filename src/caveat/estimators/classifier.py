@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from caveat import _validation as validation
-from caveat.errors import ParameterError, ShapeError
+from caveat.errors import ParameterError
 from caveat.estimators.base import (
     Array,
     DropoutEstimator,
@@ -19,6 +19,8 @@ from caveat.estimators.base import (
     remedy_for_missing,
     row_weights,
 )
+from caveat.estimators.checking import validate_data
+from caveat.estimators.labels import label_numbers
 from caveat.estimators.presets import AUTO, preset_of
 from caveat.estimators.prior import Prior
 from caveat.estimators.saving import labels_as_plain, labels_from_plain
@@ -344,17 +346,7 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
 
     def _numbers(self, y: Any, n_rows: int) -> NDArray[np.int64]:
         """The place of each label in ``classes_``."""
-        labels = column_or_1d(y)
-        if len(labels) != n_rows:
-            raise ShapeError(
-                f"y must have one label per row, {n_rows}. Got {len(labels)}."
-            )
-        unknown = sorted(set(labels.tolist()) - set(self.classes_.tolist()))
-        if unknown:
-            raise ParameterError(
-                f"y must hold labels seen in fit. Got {unknown[:5]} beside them."
-            )
-        return np.searchsorted(self.classes_, labels)
+        return label_numbers(self.classes_, y, n_rows)
 
     def _own_state(self) -> dict[str, Any]:
         return {

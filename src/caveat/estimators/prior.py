@@ -42,9 +42,10 @@ class Prior:
     def __post_init__(self) -> None:
         if self.lengthscale is None and self.weight_decay is None:
             raise ParameterError(_NONE_GIVEN)
-        for name in ("lengthscale", "weight_decay"):
-            if getattr(self, name) is not None:
-                validation.positive(name, getattr(self, name))
+        if self.lengthscale is not None:
+            validation.lengthscale(self.lengthscale)
+        if self.weight_decay is not None:
+            validation.positive("weight_decay", self.weight_decay)
 
     @property
     def gives_precision(self) -> bool:

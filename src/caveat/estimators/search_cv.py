@@ -173,6 +173,22 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         """
         return self._best().predict(X, return_std=return_std)
 
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """As :meth:`DropoutRegressor.predict_interval`, by the best estimator.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, shape (rows, features)
+            The rows to predict.
+        level : float, default 0.95
+            Probability inside; the same is left out on both sides.
+
+        Returns
+        -------
+        lower, upper : array, shape (rows,) or (rows, outputs), as y was
+        """
+        return self._best().predict_interval(X, level)
+
     def predictive(self, X: Any) -> GaussianPredictive:
         """As :meth:`DropoutRegressor.predictive`, by the best estimator.
 

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from caveat.errors import ParameterError, ShapeError
 from caveat.evaluation.axes import COLOURS, Display, LineDisplay, shade
+from caveat.evaluation.scores import as_array
+from caveat.evaluation.targets import regression_of
 from caveat.predictive import ClassificationPredictive, RegressionPredictive
 
 HALF_SDS = (0.5, 1.0, 1.5, 2.0)  # the shades of paper 001, figs 2 and 3
@@ -37,7 +39,7 @@ class PredictiveDisplay(LineDisplay):
     >>> from caveat.predictive import GaussianPredictive
     >>> draws = torch.randn(50, 9, 1, generator=torch.Generator().manual_seed(0))
     >>> predictive = GaussianPredictive.from_draws(draws, precision=1.0)
-    >>> display = PredictiveDisplay.from_predictive(range(9), predictive)
+    >>> display = PredictiveDisplay.from_predictive(predictive, range(9))
     >>> len(display.ax_.lines), len(display.ax_.collections)  # a line, four shades
     (1, 4)
     """
@@ -49,8 +51,8 @@ class PredictiveDisplay(LineDisplay):
     @classmethod
     def from_predictive(
         cls,
-        x: ArrayLike,
         predictive: RegressionPredictive,
+        x: ArrayLike,
         *,
         scale: float = 1.0,
         offset: ArrayLike = 0.0,
@@ -61,10 +63,10 @@ class PredictiveDisplay(LineDisplay):
 
         Parameters
         ----------
-        x : array, shape (rows,)
-            Where the rows stand on the axis.
         predictive : RegressionPredictive
             One output per row.
+        x : array, shape (rows,)
+            Where the rows stand on the axis.
         scale, offset : float or array of shape (rows,)
             The figure shows ``scale * y + offset``: the way back from standardised
             targets to their units.
@@ -78,7 +80,8 @@ class PredictiveDisplay(LineDisplay):
         PredictiveDisplay
             Drawn.
         """
-        place = np.asarray(x, dtype=np.float64).reshape(-1)
+        regression_of(predictive)
+        place = as_array("x", x).reshape(-1)
         mean, std = (_one_output(v) for v in (predictive.mean, predictive.std))
         if len(place) != len(mean):
             raise ShapeError(

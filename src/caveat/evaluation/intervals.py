@@ -30,7 +30,8 @@ def probability_transform(predictive: RegressionPredictive, y: Any) -> Tensor:
     Tensor of float64, of the shape of the mean
         F(y) of each output on its own (ledger E104).
     """
-    return predictive.cdf(observed_values(predictive, y)).double()
+    values = observed_values(predictive, y)
+    return predictive.cdf(values).double()
 
 
 def coverage(
@@ -128,5 +129,6 @@ class CoverageCurve:
 
 def _inside(predictive: RegressionPredictive, y: Any, levels: Sequence[float]) -> Array:
     """1 where y lies in the interval of a level, shape (levels, rows, outputs)."""
-    found = predictive.inside(observed_values(predictive, y), levels)
+    values = observed_values(predictive, y)  # it also checks the predictive
+    found = predictive.inside(values, levels)
     return found.double().numpy(force=True).reshape(len(found), found.shape[1], -1)

@@ -1,5 +1,6 @@
 """Observations as a predictive needs them: a tensor of its shape and type."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def observed_labels(predictive: ClassificationPredictive, y: Any) -> Tensor:
     Tensor of int64, shape (rows, *extra)
     """
     _classification(predictive)
-    labels = y if isinstance(y, Tensor) else torch.as_tensor(np.asarray(y))
+    labels = y if isinstance(y, Tensor) else _whole_numbers(y)
     shape, n_classes = predictive.probs.shape[:-1], predictive.probs.shape[-1]
     found = _validation.class_labels(labels, shape, n_classes)
     return found.to(predictive.probs.device)
@@ -60,12 +61,19 @@ def observed_labels(predictive: ClassificationPredictive, y: Any) -> Tensor:
 def one_output(predictive: RegressionPredictive, y: Any) -> Tensor:
     """Observations of a regression with a single output; shape (rows,)."""
     values = observed_values(predictive, y)
-    if values.numel() != len(values):
+    only_output(predictive)
+    return values.reshape(-1)
+
+
+def only_output(predictive: RegressionPredictive) -> RegressionPredictive:
+    """The predictive, if it has a single output per row."""
+    mean = predictive.mean
+    if mean.numel() != len(mean):
         raise ShapeError(
             f"The predictive must have one output per row. Got outputs of shape "
-            f"{tuple(values.shape[1:])}; make one predictive for each output."
+            f"{tuple(mean.shape[1:])}; make one predictive for each output."
         )
-    return values.reshape(-1)
+    return predictive
 
 
 def regression_of(predictive: Predictive) -> RegressionPredictive:
@@ -99,15 +107,39 @@ def _real_tensor(y: Any) -> Tensor:
     if isinstance(y, Tensor):
         tensor = y.detach()
     else:
-        try:
-            tensor = torch.as_tensor(np.asarray(y, dtype=np.float64))
-        except (TypeError, ValueError) as error:
-            raise InputTypeError(
-                f"y must be real numbers. Got {type(y).__name__}."
-            ) from error
+        tensor = torch.from_numpy(_real_array(y))
     if tensor.is_complex() or tensor.dtype == torch.bool:
         raise InputTypeError(f"y must be real numbers. Got dtype {tensor.dtype}.")
     return tensor
+
+
+def _whole_numbers(y: Any) -> Tensor:
+    """Class numbers from whatever numpy takes; the check of their type follows."""
+    given = np.array(y)  # a copy, as what others own may be read-only
+    if given.dtype.kind == "O" and all(isinstance(v, Integral) for v in given.flat):
+        given = given.astype(np.int64)
+    if given.dtype.kind not in "biuf":
+        raise InputTypeError(
+            f"y must hold class numbers, integers from 0. Got {type(y).__name__} of "
+            f"{_kind_of(y)}; number the classes first, as "
+            f"np.unique(y, return_inverse=True) does."
+        )
+    return torch.from_numpy(given)
+
+
+def _real_array(y: Any) -> np.ndarray[Any, Any]:
+    kind = f"{type(y).__name__} of {_kind_of(y)}"
+    if np.asarray(y).dtype.kind not in "iufO":  # no bools, text, dates, complex
+        raise InputTypeError(f"y must be real numbers. Got {kind}.")
+    try:
+        return np.array(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"y must be real numbers. Got {kind}.") from error
+
+
+def _kind_of(y: Any) -> str:
+    kind = np.asarray(y).dtype
+    return "text" if kind.kind in "US" else str(kind)
 
 
 def _is_column(shape: torch.Size, expected: torch.Size) -> bool:

@@ -1,16 +1,17 @@
-"""Averages over masks without masks: a few points of the linear predictor.
+"""Averages over masks without masks, by the law of the linear predictor.
 
 Where a parameter of the likelihood is affine in the masks, each datum needs only the
-law of one number, η = c + sum_k b_k z_k. The average of log q(x | η) is then taken over
-points of η: two for which it is exact, or those of Gaussian quadrature.
+law of one number, η = c + sum_k b_k z_k. The average of log q(x | η) then follows from
+its second derivative, where that is exact, or from points of Gaussian quadrature.
 
 .. [Wang2013] S. Wang, C. D. Manning. Fast dropout training. ICML 2013.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from functools import partial
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -30,13 +31,6 @@ WRAPPERS = (
     dist.distribution.ExpandedDistribution,
     dist.MaskedDistribution,
 )
-
-
-class Points(NamedTuple):
-    """Values of η, points first, and the weight of each."""
-
-    values: Array
-    weights: Any
 
 
 @dataclass(frozen=True)
@@ -68,18 +62,52 @@ class ObservedSite:
         return self.observation.weighted(fn.log_prob(self.observation.value))
 
 
+@dataclass(frozen=True)
+class SiteLikelihood:
+    """log q(x | η) of a site as a function of its linear predictor, elements summed."""
+
+    site: ObservedSite
+    place: int
+
+    @property
+    def eta(self) -> Affine:
+        """The linear predictor, affine in the masks."""
+        found: Affine = self.site.leaves[self.place]
+        return found
+
+    def __call__(self, eta: Array) -> Array:
+        value = jnp.exp(eta) if self.eta.log else eta
+        return self.site.log_prob(self.place, value)
+
+    def derivatives(self, eta: Array, highest: int) -> list[Array]:
+        """The second to the ``highest`` derivative by η, of each element.
+
+        Elements do not depend on each other, so a direction of ones gives them all.
+        """
+        function, found = jax.grad(self), []
+        for _ in range(highest - 1):
+            function = partial(_along_ones, function)
+            found.append(function(eta))
+        return found
+
+
+def _along_ones(function: Callable[[Array], Array], eta: Array) -> Array:
+    slope: Array = jax.jvp(function, (eta,), (jnp.ones_like(eta),))[1]
+    return slope
+
+
 class LinearPredictor(Strategy):
     """A strategy for likelihoods with one parameter that is affine in the masks."""
 
     @abstractmethod
-    def points(
-        self, site: ObservedSite, place: int, markers: Mapping[str, Marker]
-    ) -> Points:
-        """Points of the linear predictor whose average gives that over masks."""
+    def average(
+        self, likelihood: SiteLikelihood, markers: Mapping[str, Marker]
+    ) -> Array:
+        """E log q(x | η) over the masks, summed over the data of a site."""
 
     @final
     def expected(self, rerun: Rerun) -> Array:
-        """The weighted sum of the log-likelihoods at the points (ledger E60)."""
+        """The sum of the averages of all observed sites (ledger E60)."""
         markers = {marker.name: marker for marker in rerun.markers}
         sites = _sites(rerun)
         return jnp.asarray(sum(self._of_site(site, markers) for site in sites))
@@ -88,12 +116,7 @@ class LinearPredictor(Strategy):
         masked = site.masked()
         if not masked:
             return site.observation.weighted(site.observation.log_prob())
-        place = _the_one(site, masked)
-        values, weights = self.points(site, place, markers)
-        if site.leaves[place].log:
-            values = jnp.exp(values)
-        at_points = jax.vmap(lambda value: site.log_prob(place, value))(values)
-        return jnp.dot(jnp.asarray(weights, at_points.dtype), at_points)
+        return self.average(SiteLikelihood(site, _the_one(site, masked)), markers)
 
 
 @final
@@ -102,7 +125,8 @@ class ClosedForm(LinearPredictor):
     """Exact and without masks: Gaussian observations, and Poisson with a log link.
 
     The Gaussian log-density is quadratic in its mean, that of Poisson linear in the
-    rate and its log; two points of the linear predictor carry all that matters.
+    rate and its log: what masks add is a multiple of the second derivative, and smooth
+    in the weights wherever they are, at 0 too.
 
     Examples
     --------
@@ -110,15 +134,16 @@ class ClosedForm(LinearPredictor):
     ClosedForm()
     """
 
-    def points(
-        self, site: ObservedSite, place: int, markers: Mapping[str, Marker]
-    ) -> Points:
-        """mean ± gap, where the gap makes the average exact."""
-        eta, base = site.leaves[place], site.base
+    def average(
+        self, likelihood: SiteLikelihood, markers: Mapping[str, Marker]
+    ) -> Array:
+        """log q at the mean of η, and what the spread of η adds."""
+        site, eta, base = likelihood.site, likelihood.eta, likelihood.site.base
+        place = likelihood.place
         if isinstance(base, dist.Normal) and base.loc == place and not eta.log:
-            gap = gaussian_gap(eta, markers)
+            spread = gaussian_spread(eta, markers)
         elif isinstance(base, dist.Poisson) and base.rate == place and eta.log:
-            gap = poisson_gap(eta, markers)
+            spread = poisson_spread(eta, markers)
         else:
             raise UnsupportedModelError(
                 f"ClosedForm() knows Normal(η, scale) and Poisson(exp(η)), η affine in "
@@ -126,7 +151,8 @@ class ClosedForm(LinearPredictor):
                 f"Quadrature(), or Enumerate() if it has few units."
             )
         mean = eta.mean(markers)
-        return Points(jnp.stack([mean - gap, mean + gap]), np.array([0.5, 0.5]))
+        (second,) = likelihood.derivatives(mean, 2)
+        return likelihood(mean) + jnp.sum(spread * second)
 
 
 @final
@@ -154,29 +180,52 @@ class Quadrature(LinearPredictor):
     def __post_init__(self) -> None:
         _validation.positive_int("nodes", self.nodes)
 
-    def points(
-        self, site: ObservedSite, place: int, markers: Mapping[str, Marker]
-    ) -> Points:
-        """Gauss-Hermite points of a normal η (ledger E66)."""
-        eta = site.leaves[place]
+    def average(
+        self, likelihood: SiteLikelihood, markers: Mapping[str, Marker]
+    ) -> Array:
+        """Over Gauss-Hermite points of a normal η (ledger E66).
+
+        The points move with the standard deviation of η, which has a kink where the
+        weights are 0; their average has none. Where the variance is next to nothing
+        the average is therefore taken from the derivatives of log q.
+        """
         nodes, weights = np.polynomial.hermite_e.hermegauss(self.nodes)
-        std = _root(eta.variance(markers))
+        weights = weights / weights.sum()
+        mean, variance = likelihood.eta.mean(markers), likelihood.eta.variance(markers)
+        second, third, fourth = likelihood.derivatives(mean, 4)
+        tiny = _is_tiny(variance, second, third, fourth)
+        std = _root(jnp.where(tiny, 0.0, variance))
         column = nodes.reshape(-1, *[1] * std.ndim)
+        at_points = jax.vmap(likelihood)(mean + column * std)
         # E66: E log q(x | η) ≈ sum_j w_j log q(x | mean + sd t_j)
-        return Points(eta.mean(markers) + column * std, weights / weights.sum())
+        total = jnp.dot(jnp.asarray(weights, at_points.dtype), at_points)
+        rest = jnp.where(tiny, variance, 0.0)
+        square, quartic = (float(weights @ nodes**k) for k in (2, 4))
+        terms = square * rest * second / 2.0 + quartic * rest**2 * fourth / 24.0
+        return total + jnp.sum(terms)
 
 
-def gaussian_gap(eta: Affine, markers: Mapping[str, Marker]) -> Array:
-    """The standard deviation of η, of which a Gaussian needs no more (ledger E64)."""
+def gaussian_spread(eta: Affine, markers: Mapping[str, Marker]) -> Array:
+    """Half the variance of η, of which a Gaussian needs no more (ledger E64)."""
     # E64: E log N(y; η, s²) = log N(y; E η, s²) - Var η / (2 s²)
-    return _root(eta.variance(markers))
+    return 0.5 * eta.variance(markers)
 
 
-def poisson_gap(eta: Affine, markers: Mapping[str, Marker]) -> Array:
-    """The gap δ with exp(E η) cosh δ = E exp η (ledger E67)."""
+def poisson_spread(eta: Affine, markers: Mapping[str, Marker]) -> Array:
+    """By how much E exp η is above exp(E η), relative to it (ledger E67)."""
     # E67: E exp η = exp(c) prod_k (f_k + (1 - f_k) exp(b_k))
-    excess = jnp.expm1(eta.log_mean_exp(markers) - eta.mean(markers))
-    return jnp.log1p(excess + _root(excess * (excess + 2.0)))
+    return jnp.expm1(eta.log_mean_exp(markers) - eta.mean(markers))
+
+
+def _is_tiny(variance: Array, second: Array, third: Array, fourth: Array) -> Array:
+    """Where two terms of a series in the variance say all, to rounding.
+
+    That is far below the square of the length over which log q bends, by its third and
+    fourth derivatives; and below 1, should they say nothing.
+    """
+    limit = float(np.finfo(variance.dtype).eps) ** 0.5
+    bends = variance * (jnp.abs(fourth * second) + third**2) <= limit * second**2
+    return (variance <= 0.0) | (bends & (second != 0.0) & (variance <= limit))
 
 
 def _root(value: Array) -> Array:

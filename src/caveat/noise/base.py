@@ -117,7 +117,7 @@ def checked_lengthscale(value: Lengthscale) -> Lengthscale:
     """A number above 0; a tensor is taken as it is, so that it may be mapped over."""
     if isinstance(value, Tensor):
         return value
-    return validation.positive("lengthscale", value)
+    return validation.lengthscale(value)
 
 
 def dropped_kl(weight: Tensor, keep_prob: float, length: Lengthscale) -> Tensor:

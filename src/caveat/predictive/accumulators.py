@@ -16,7 +16,7 @@ from caveat import _validation
 from caveat._random import Seed, as_seed
 from caveat.errors import ParameterError
 from caveat.predictive.categorical import CategoricalPredictive
-from caveat.predictive.class_errors import ClassErrors, ClassesSeen
+from caveat.predictive.class_errors import ClassErrors, ClassesSeen, relative_to_labels
 from caveat.predictive.covariance import JointMoments
 from caveat.predictive.gaussian import JOINT_LIMIT, GaussianPredictive, per_draw
 from caveat.predictive.moments import Moments, finite_moments, merge, working_dtype
@@ -24,8 +24,6 @@ from caveat.predictive.strata import Evidences, Seen, Slices, Stratification
 from caveat.predictive.tally import Tally
 
 Gathered = TypeVar("Gathered")
-
-_RARE = 1e-4  # p (1 - p) below which a class is judged by its absolute error
 
 
 class GaussianPending(NamedTuple):
@@ -284,10 +282,9 @@ class CategoricalAccumulator:
         if self._tally is None or self._tally.probs.count < 2:
             return math.inf
         probs = self._tally.probs
-        scale = (probs.mean * (1.0 - probs.mean)).clamp(min=_RARE).sqrt()
         seen = self._errors.seen(probs)
         errors = seen.probs.mean_error((evidence or seen.evidence)[0])
-        return float((errors / scale).max())
+        return relative_to_labels(errors, probs.mean)
 
     def result(self) -> CategoricalPredictive:
         """The predictive of all draws so far.

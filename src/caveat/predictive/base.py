@@ -113,6 +113,12 @@ class Predictive(ABC):
     def _highlights(self) -> dict[str, Tensor]:
         """What ``repr`` shows the spread of."""
 
+    def _with(self, **changes: Any) -> Self:
+        """As ``dataclasses.replace``, at a tenth of its price: nothing is checked."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, **changes)
+        return found
+
     def __getitem__(self, index: Any) -> Self:
         """Choose rows; the batch axis always stays.
 

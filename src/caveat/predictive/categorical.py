@@ -5,6 +5,7 @@
 """
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
@@ -14,14 +15,17 @@ from torch import Tensor
 
 from caveat import _validation
 from caveat._random import Seed, as_seed
-from caveat.errors import DrawsNotKeptError
+from caveat.errors import CaveatWarning, DrawsNotKeptError
 from caveat.predictive.base import DRAWS_FIRST, count_of
 from caveat.predictive.class_errors import ClassErrors
 from caveat.predictive.classification import ClassificationPredictive
 from caveat.predictive.late import Late
 from caveat.predictive.moments import Moments, working_dtype
+from caveat.predictive.softmax import look_like_probs
 from caveat.predictive.strata import Stratification, pooled, some_rows
-from caveat.predictive.tally import Tally
+from caveat.predictive.tally import Averages, Tally
+
+_TINY = 1e-30  # from here on probabilities have all their digits
 
 
 @final
@@ -37,12 +41,9 @@ class CategoricalPredictive(ClassificationPredictive):
 
     Attributes
     ----------
-    argmax_variation_ratio : Tensor, shape (batch, *extra)
-        ``variation_ratio`` with the most probable label of each draw (ledger E12). It
-        ignores the noise within draws and is in general smaller.
-    logits_mean, logits_std : Tensor, shape (batch, *extra, classes)
-        Of the logits over draws. For a class masked by -inf: -inf and 0 if in all
-        draws, -inf and inf if in some.
+    method : str
+        How probabilities and entropies were found: ``"sampled"``, from the draws; or
+        ``"last masks"``, with several masks before the last layer for each draw.
 
     Examples
     --------
@@ -63,16 +64,18 @@ class CategoricalPredictive(ClassificationPredictive):
     _entropy: Tensor
     _expected_entropy: Tensor
     _mutual_information: Tensor
-    _variation_ratio: Tensor
-    argmax_variation_ratio: Tensor
-    logits_mean: Tensor
-    logits_std: Tensor
+    _variation_ratio: Tensor | None = None  # these four are there, or counted late
+    _argmax_variation_ratio: Tensor | None = None
+    _logits_mean: Tensor | None = None
+    _logits_std: Tensor | None = None
+    _counted: Late[Mapping[str, Tensor]] | None = None
     _draws: Tensor | None = field(default=None, metadata=DRAWS_FIRST)
     _mean_error: Tensor | None = None  # these four are there, or late
     _entropy_error: Tensor | None = None
     _expected_entropy_error: Tensor | None = None
     _mutual_information_error: Tensor | None = None
     _late: Late[Mapping[str, Tensor]] | None = None
+    method: str = "sampled"
 
     @classmethod
     def from_logits(
@@ -96,9 +99,51 @@ class CategoricalPredictive(ClassificationPredictive):
             Which keeps the logits as its ``draws``.
         """
         logits = _validation.logits(logits).detach()
-        tally = Tally.of(logits, seed=as_seed(seed))
-        found = cls.from_tally(tally, working_dtype(logits.dtype), logits)
-        return found.stratified(design)
+        _warn_of_probs(logits)
+        found = cls.averaged(logits)
+        return found.counted(as_seed(seed)).stratified(design)
+
+    @classmethod
+    def averaged(cls, logits: Tensor) -> Self:
+        """What :meth:`from_logits` gives, but for what is counted, and for errors.
+
+        Parameters
+        ----------
+        logits : Tensor, shape (draws, batch, *extra, classes)
+            Held, not copied.
+
+        Returns
+        -------
+        CategoricalPredictive
+            To be completed by :meth:`counted` and :meth:`stratified`.
+        """
+        dtype = working_dtype(logits.dtype)
+        count, probs, log_probs, mean_entropy = Averages.of(logits)
+        entropy, expected, information = _entropies(probs, mean_entropy)
+        return cls(
+            n_draws=count,
+            _probs=probs.to(dtype),
+            _log_probs=log_probs.to(dtype),
+            _entropy=entropy.to(dtype),
+            _expected_entropy=expected.to(dtype),
+            _mutual_information=information.to(dtype),
+            _draws=logits,
+        )
+
+    def counted(self, seed: int) -> Self:
+        """The same with sampled labels and moments of logits, when they are asked for.
+
+        Parameters
+        ----------
+        seed : int
+            Of the labels.
+
+        Returns
+        -------
+        CategoricalPredictive
+            Which shares the draws of this one.
+        """
+        return self._with(_counted=Late(_counts, self.draws, seed))
 
     @classmethod
     def point(cls, logits: Tensor) -> Self:
@@ -133,7 +178,7 @@ class CategoricalPredictive(ClassificationPredictive):
             _expected_entropy=found.entropy,
             _mutual_information=nothing,
             _variation_ratio=1.0 - found.probs.amax(-1),
-            argmax_variation_ratio=nothing,
+            _argmax_variation_ratio=nothing,
             _entropy_error=nothing,
             _expected_entropy_error=nothing,
             _mutual_information_error=nothing,
@@ -160,20 +205,58 @@ class CategoricalPredictive(ClassificationPredictive):
             Which gets its errors by :meth:`with_errors` or :meth:`stratified`.
         """
         probs = tally.probs
-        entropy, expected, information = _entropies(tally)
-        logits_mean, logits_std = _logit_moments(tally)
-        return cls(
+        entropies = _entropies(probs.mean, tally.entropy / probs.count)
+        entropy, expected, information = (value.to(dtype) for value in entropies)
+        found = cls(
             n_draws=probs.count,
             _probs=probs.mean.to(dtype),  # E7: pbar = (1/T) sum_t softmax(logits_t)
             _log_probs=(tally.log_sum - math.log(probs.count)).to(dtype),
+            _entropy=entropy,
+            _expected_entropy=expected,
+            _mutual_information=information,
+            _draws=draws,
+        )
+        counts = _counts_of(tally)
+        return found._with(**{f"_{name}": v.to(dtype) for name, v in counts.items()})
+
+    def with_averages(
+        self,
+        probs: Tensor,
+        mean_entropy: Tensor,
+        *,
+        errors: Late[Mapping[str, Tensor]],
+        method: str,
+    ) -> Self:
+        """The same draws beside averages over the noise that were found better.
+
+        Parameters
+        ----------
+        probs : Tensor, shape (batch, *extra, classes)
+            Class probabilities.
+        mean_entropy : Tensor, shape (batch, *extra)
+            The average of their entropies.
+        errors : Late mapping of Tensor
+            Monte Carlo errors, by the name of what they are of.
+        method : str
+            How they were found.
+
+        Returns
+        -------
+        CategoricalPredictive
+            Which shares the draws of this one, and what is counted of them.
+        """
+        dtype = self._probs.dtype
+        entropy, expected, information = _entropies(probs, mean_entropy)
+        # Where probabilities underflow, the draws know their logarithms.
+        log_probs = torch.where(probs > _TINY, probs.log().to(dtype), self._log_probs)
+        return self._with(
+            _probs=probs.to(dtype),
+            _log_probs=log_probs,
             _entropy=entropy.to(dtype),
             _expected_entropy=expected.to(dtype),
             _mutual_information=information.to(dtype),
-            _variation_ratio=_variation_ratio(tally.sampled, probs).to(dtype),
-            argmax_variation_ratio=_variation_ratio(tally.favoured, probs).to(dtype),
-            logits_mean=logits_mean.to(dtype),
-            logits_std=logits_std.to(dtype),
-            _draws=draws,
+            _late=errors,
+            method=method,
         )
 
     def with_errors(self, errors: Mapping[str, Tensor]) -> Self:
@@ -187,7 +270,7 @@ class CategoricalPredictive(ClassificationPredictive):
 
         They are worked out when one of them is first asked for, of all rows.
         """
-        return replace(self, _late=Late(_errors, self.draws, design))
+        return self._with(_late=Late(_errors, self.draws, design))
 
     @property
     def probs(self) -> Tensor:
@@ -230,7 +313,31 @@ class CategoricalPredictive(ClassificationPredictive):
 
     @property
     def variation_ratio(self) -> Tensor:
-        return self._variation_ratio
+        return self._count("variation_ratio")
+
+    @property
+    def argmax_variation_ratio(self) -> Tensor:
+        """``variation_ratio`` with the most probable label of each draw (ledger E12).
+
+        It ignores the noise within draws and is in general smaller.
+        """
+        return self._count("argmax_variation_ratio")
+
+    @property
+    def logits_mean(self) -> Tensor:
+        """Of the logits over draws, shape (batch, *extra, classes).
+
+        -inf for a class that is masked by -inf in some draw.
+        """
+        return self._count("logits_mean")
+
+    @property
+    def logits_std(self) -> Tensor:
+        """Of the logits over draws, shape (batch, *extra, classes).
+
+        For a class masked by -inf: 0 if in all draws, inf if in some.
+        """
+        return self._count("logits_std")
 
     @property
     def draws(self) -> Tensor:
@@ -249,8 +356,18 @@ class CategoricalPredictive(ClassificationPredictive):
         found: Tensor = getattr(self, f"_{name}_error")
         return found
 
+    def _count(self, name: str) -> Tensor:
+        if self._counted is not None:
+            return self._counted.value[name].to(self._probs.dtype)
+        found: Tensor = getattr(self, f"_{name}")
+        return found
+
     def _settled(self) -> Self:
-        return self if self._late is None else self.with_errors(self._late.value)
+        found = self
+        if self._counted is not None:
+            counts = {f"_{name}": self._count(name) for name in self._counted.value}
+            found = found._with(_counted=None, **counts)
+        return found if self._late is None else found.with_errors(self._late.value)
 
     def _columns(self) -> dict[str, Tensor]:
         own = {"argmax_variation_ratio": self.argmax_variation_ratio}
@@ -265,6 +382,16 @@ class CategoricalPredictive(ClassificationPredictive):
         return f"{rows}, {count_of(self.n_draws, 'draw')} ({kept})"
 
 
+_PROBS = """The logits are at least 0 and sum to 1 in every row: they look like
+probabilities, of which the softmax is taken once more. Pass their logarithms."""
+
+
+def _warn_of_probs(logits: Tensor) -> None:
+    """Not of zeros and ones, which may be hard logits."""
+    if look_like_probs(logits) and bool(((logits > 0.0) & (logits < 1.0)).any()):
+        warnings.warn(_PROBS, CaveatWarning, stacklevel=3)
+
+
 def _errors(logits: Tensor, design: Stratification | None) -> dict[str, Tensor]:
     """Of stratified draws that are all at hand, by the name of what they are of."""
     parts = []
@@ -277,13 +404,29 @@ def _errors(logits: Tensor, design: Stratification | None) -> dict[str, Tensor]:
     return {name: torch.cat([part[name] for part in found]) for name in found[0]}
 
 
-def _entropies(tally: Tally) -> tuple[Tensor, Tensor, Tensor]:
+def _counts(logits: Tensor, seed: int) -> dict[str, Tensor]:
+    """What is counted of draws that are all at hand."""
+    parts = [_counts_of(Tally.of(rows, seed=seed)) for rows in some_rows(logits)]
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def _counts_of(tally: Tally) -> dict[str, Tensor]:
+    logits_mean, logits_std = _logit_moments(tally)
+    return {
+        "variation_ratio": _variation_ratio(tally.sampled, tally.probs),
+        "argmax_variation_ratio": _variation_ratio(tally.favoured, tally.probs),
+        "logits_mean": logits_mean,
+        "logits_std": logits_std,
+    }
+
+
+def _entropies(probs: Tensor, mean_entropy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Predictive entropy, expected entropy and their difference."""
-    most = math.log(tally.probs.mean.shape[-1])
+    most = math.log(probs.shape[-1])
     # E8: H(pbar) = -sum_c pbar_c log pbar_c
-    entropy = torch.special.entr(tally.probs.mean).sum(-1).clamp(0.0, most)
+    entropy = torch.special.entr(probs).sum(-1).clamp(0.0, most)
     # E9: (1/T) sum_t H(p_t), at most H(pbar) but for rounding
-    expected = torch.minimum(tally.entropy / tally.probs.count, entropy)
+    expected = torch.minimum(mean_entropy, entropy)
     # E10: I = H(pbar) - (1/T) sum_t H(p_t)
     return entropy, expected, entropy - expected
 

@@ -13,6 +13,7 @@ from caveat.predictive.strata import Evidences, Seen, Slices, Stratification
 _NEAR = 0.05  # probabilities so near to 0 or 1 may be made by a few rare draws
 _WIDEST = 4.0  # largest variance of their logarithms that is believed
 _TINY = 1e-30
+_RARE = 1e-4  # p (1 - p) below which a class is judged by its absolute error
 _MEASURES = ("entropy", "expected_entropy", "mutual_information")
 
 
@@ -100,6 +101,15 @@ class ClassErrors:
             self._probs.seen(probs, _least(probs.mean, self._logs)),
             self._measures.seen(self._moments),
         )
+
+
+def relative_to_labels(errors: Tensor, probs: Tensor) -> float:
+    """The largest error of a probability p, relative to sqrt(p (1 - p)).
+
+    Where p (1 - p) is below 1e-4, that is taken in its place.
+    """
+    scale = (probs * (1.0 - probs)).clamp(min=_RARE).sqrt()
+    return float((errors / scale).max())
 
 
 def _least(mean: Tensor, logs: Moments | None) -> Tensor | None:

@@ -21,6 +21,8 @@ _TAIL = 9.0  # standard deviations; a Gaussian has less than 1e-18 beyond
 _STEPS = 2.0  # points of the integral per standard deviation of the noise
 _AT_ONCE = 2**22  # numbers held at once
 _ACCURACY = 1e-6  # of the integrals that have no closed form
+_CAUCHY = 1e-7  # degrees of freedom so near to 1 are taken as 1: 0/0 in the formula
+_LARGE = 30.0  # from where three terms of Stirling's series are exact to rounding
 
 
 def mixture_crps(draws: Tensor, precision: Tensor, y: Tensor) -> Tensor:
@@ -46,17 +48,30 @@ def mixture_crps(draws: Tensor, precision: Tensor, y: Tensor) -> Tensor:
 def student_crps(scores: Tensor, cdf: Tensor, density: Tensor, df: Tensor) -> Tensor:
     """Of a standard Student-t at ``scores``, where its cdf and density are these.
 
-    There is none (NaN) up to one degree of freedom.
+    It is the integral of (F - [x >= y])², which is finite above half a degree of
+    freedom, though E|X - y| is only above one; below it is infinite.
     """
     half = math.lgamma(0.5)
-    top = half + torch.lgamma(df - 0.5) - torch.lgamma(df)
-    bottom = half + torch.lgamma(0.5 * df) - torch.lgamma(0.5 * df + 0.5)
+    top = half - log_gamma_step(df - 0.5)
+    bottom = half - log_gamma_step(0.5 * df)
     # E160: z (2 F(z) - 1) + 2 f(z) (v + z²)/(v - 1)
     #       - 2 sqrt(v)/(v - 1) B(1/2, v - 1/2) / B(1/2, v/2)²
     spread = 2.0 * df.sqrt() * (top - 2.0 * bottom).exp()
     bell = 2.0 * density * (df + scores.square())
     found = scores * (2.0 * cdf - 1.0) + (bell - spread) / (df - 1.0)
-    return torch.where(df > 1.0, found, torch.nan)
+    # E160, at v = 1: (2/π) (z arctan z - log(1 + z²)/2 + log 2)
+    cauchy = scores * scores.atan() - 0.5 * scores.square().log1p() + math.log(2.0)
+    found = torch.where((df - 1.0).abs() < _CAUCHY, cauchy * 2.0 / math.pi, found)
+    return torch.where(df > 0.5, found, torch.inf)
+
+
+def log_gamma_step(x: Tensor) -> Tensor:
+    """log Γ(x + 1/2) - log Γ(x) for x > 0, without the rounding of the difference."""
+    plain = torch.lgamma(x + 0.5) - torch.lgamma(x)
+    inverse = 1.0 / x.clamp(min=_LARGE)
+    tail = 1.0 / 192 + inverse.square() * (-1.0 / 640 + inverse.square() * 17 / 14336)
+    series = 0.5 * x.log() - 0.125 * inverse + inverse**3 * tail
+    return torch.where(x > _LARGE, series, plain)
 
 
 def integrated_crps(

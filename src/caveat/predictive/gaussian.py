@@ -247,7 +247,7 @@ class GaussianPredictive(RegressionPredictive):
         They are worked out when ``mean_error`` is first asked for, of all rows.
         """
         draws = self._centres("The error of stratified draws")
-        return replace(self, _mean_error=None, _late=Late(errors_of, draws, design))
+        return self._with(_mean_error=None, _late=Late(errors_of, draws, design))
 
     def with_moments(
         self,

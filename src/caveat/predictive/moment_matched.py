@@ -148,28 +148,50 @@ class MomentPredictive(RegressionPredictive):
 
     @property
     def class_probs(self) -> Tensor:
-        """Class probabilities, if the outputs are logits with the classes last.
+        """Class probabilities, if the outputs are logits (batch, classes).
 
         The mean of the softmax under a Gaussian of these moments, by a mean-field
         formula (ledger E94): an approximation even where the moments are exact. Shape
-        of ``mean``.
+        of ``mean``. Logits with more axes need :meth:`class_probs_along`.
         """
-        mean, joint = self._mean, self._joint
-        if mean.dim() < 2 or mean.shape[-1] < 2:
-            raise ShapeError(
-                f"class_probs needs logits of two or more classes on the last axis. "
-                f"Got outputs of shape {tuple(mean.shape)}."
-            )
+        return self.class_probs_along(None)
+
+    def class_probs_along(self, class_dim: int | None) -> Tensor:
+        """``class_probs`` of logits with any number of axes.
+
+        Parameters
+        ----------
+        class_dim : int or None
+            The axis of the classes, as 1 in (batch, classes, height, width); None for
+            (batch, classes).
+
+        Returns
+        -------
+        Tensor, shape (batch, *extra, classes)
+            Classes last.
+        """
+        mean, joint = self._classes_last(class_dim), self._joint
         if joint is not None and mean.dim() == 2:
             return mean_field_softmax(mean, joint)
-        classes = mean.shape[-1]
-        flat = mean_field_softmax(
-            mean.reshape(-1, classes), self._epistemic_variance.reshape(-1, classes)
-        )
+        axis = _validation.class_axis(class_dim, self._mean.shape)
+        variance = self._epistemic_variance.movedim(axis, -1)
+        n = mean.shape[-1]
+        flat = mean_field_softmax(mean.reshape(-1, n), variance.reshape(-1, n))
         return flat.reshape(mean.shape)
 
+    def _classes_last(self, class_dim: int | None) -> Tensor:
+        """The mean, with two or more classes on its last axis."""
+        shape = tuple(self._mean.shape)
+        axis = 0 if len(shape) < 2 else _validation.class_axis(class_dim, shape)
+        if axis == 0 or shape[axis] < 2:
+            raise ShapeError(
+                f"Class probabilities need logits of two or more classes. Got outputs "
+                f"of shape {shape}."
+            )
+        return self._mean.movedim(axis, -1)
+
     def classification(
-        self, n_draws: int = 100, *, seed: Seed = 0
+        self, n_draws: int = 100, *, seed: Seed = 0, class_dim: int | None = None
     ) -> CategoricalPredictive:
         """The classification whose logits are Gaussian with these moments.
 
@@ -180,6 +202,8 @@ class MomentPredictive(RegressionPredictive):
             ``mean_error`` is about.
         seed : int, torch.Generator or None, default 0
             Of the logits.
+        class_dim : int, optional
+            The axis of the classes, if the logits have more than two.
 
         Returns
         -------
@@ -190,7 +214,10 @@ class MomentPredictive(RegressionPredictive):
         number = _validation.positive_int("n_draws", n_draws)
         fixed = as_seed(seed)
         gathered = CategoricalAccumulator(fixed, keep_draws=False)
-        gathered.add(replace(self, precision=None)._sample(number, fixed))
+        self._classes_last(class_dim)
+        axis = _validation.class_axis(class_dim, self._mean.shape)
+        drawn = replace(self, precision=None)._sample(number, fixed)
+        gathered.add(drawn.movedim(axis + 1, -1))
         return gathered.result()
 
     def with_precision(self, precision: Any) -> Self:

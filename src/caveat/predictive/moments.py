@@ -9,7 +9,6 @@ so neither a large mean nor many small blocks cost accuracy [Chan1983]_.
    sample variance: analysis and recommendations. The American Statistician 37, 1983.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -91,6 +90,11 @@ class Moments:
             With ``mean`` and ``scatter`` of shape ``shape``.
         """
         draws = _validation.draws(draws, axes="(draws, *shape)", least=1).detach()
+        return cls.of_checked(draws)
+
+    @classmethod
+    def of_checked(cls, draws: Tensor) -> Self:
+        """As :meth:`of`, for draws that were found to be some."""
         if draws.numel() <= _SMALL:
             return cls._of_block(draws)
         parts = (cls._of_block(block) for block in blocks(draws))
@@ -133,10 +137,10 @@ class Moments:
 
 def finite_moments(draws: Tensor) -> Moments:
     """Moments of ``draws`` (draws, batch, …), or an error if any is not finite."""
-    moments = Moments.of(draws)
+    moments = Moments.of_checked(draws.detach())
     dtype = working_dtype(draws.dtype)
     # NaN and inf reach the sums. One number is looked at first, as it is cheaper.
-    clear = math.isfinite(float(moments.scatter.sum().to(dtype)))
+    clear = float(moments.scatter.sum()) <= torch.finfo(dtype).max
     if not clear and not bool(moments.scatter.to(dtype).isfinite().all()):
         _validation.finite_draws("The draws of a model", ~torch.isfinite(draws))
         raise ParameterError(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from caveat import _validation
-from caveat.errors import ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive.base import Predictive
 
 
@@ -125,7 +125,7 @@ class RegressionPredictive(Predictive):
             Told by ``cdf``, so that no quantile has to be solved for.
         """
         depth = (2.0 * self._cdf(self._target(y)) - 1.0).abs()
-        found = [depth <= one for one in _validation.quantile_levels(level)]
+        found = [depth <= one for one in _validation.quantile_levels(level, "level")]
         return found[0] if torch.as_tensor(level).ndim == 0 else torch.stack(found)
 
     def crps(self, y: Tensor) -> Tensor:
@@ -244,7 +244,12 @@ class RegressionPredictive(Predictive):
 
 def _per_output(name: str, value: Any, mean: Tensor) -> Tensor:
     """A finite number, or one per output, in the shape of the event of ``mean``."""
-    number = torch.as_tensor(value, dtype=mean.dtype, device=mean.device).detach()
+    try:
+        number = torch.as_tensor(value, dtype=mean.dtype, device=mean.device).detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputTypeError(
+            f"{name} must be a number or one per output. Got {value!r}."
+        ) from error
     event = mean.shape[1:]
     try:
         return _validation.finite(name, number).expand(event)

@@ -1,4 +1,4 @@
-"""Class probabilities of Gaussian logits, without sampling.
+"""Class probabilities: of Gaussian logits, and told from logits by their sums.
 
 .. [Lu2020] Z. Lu, E. Ie, F. Sha. Mean-field approximation to Gaussian-softmax integral
    with application to uncertainty estimation. arXiv:2006.07584, 2020.
@@ -8,6 +8,8 @@ import math
 
 import torch
 from torch import Tensor
+
+from caveat.predictive.moments import working_dtype
 
 _PROBIT = math.pi / 8.0
 
@@ -42,3 +44,17 @@ def mean_field_softmax(mean: Tensor, covariance: Tensor) -> Tensor:
     gaps = mean.unsqueeze(-1) - mean.unsqueeze(-2)  # shape: (batch, classes, classes)
     gaps = gaps / (1.0 + _PROBIT * apart.clamp(min=0.0)).sqrt()
     return (-torch.logsumexp(-gaps, -1)).softmax(-1)
+
+
+def look_like_probs(values: Tensor) -> bool:
+    """Whether all rows are at least 0 and sum to 1, along the last axis."""
+    first = values[(0,) * (values.ndim - 1)]
+    return are_probs(first) and are_probs(values)
+
+
+def are_probs(values: Tensor) -> bool:
+    """Whether all rows are at least 0 and sum to 1, as well as their type can tell."""
+    wide = values.to(working_dtype(values.dtype))
+    slack = 1e-2 if values.dtype in (torch.float16, torch.bfloat16) else 1e-4
+    sums = (wide.sum(-1) - 1.0).abs() <= slack
+    return bool(sums.all()) and bool((wide >= 0.0).all())

@@ -18,7 +18,7 @@ from caveat import _validation
 from caveat._random import random_uniform, stream_key
 from caveat.errors import CaveatWarning, NoAnswerError, ParameterError, ShapeError
 from caveat.predictive.base import count_of
-from caveat.predictive.crps import student_crps
+from caveat.predictive.crps import log_gamma_step, student_crps
 from caveat.predictive.regression import RegressionPredictive
 
 
@@ -32,7 +32,10 @@ class StudentLike(RegressionPredictive):
         Scale of the observation noise alone.
     df : Tensor, shape (batch,)
         Degrees of freedom. Up to 2 there is no variance (infinite), up to 1 no mean
-        (NaN); asking for what is not there warns.
+        (NaN); asking for what is not there warns. The CRPS is finite above 1/2.
+
+    A scale of 0, which a response that is fitted without error leads to, makes the
+    predictive a point: its density is infinite there and 0 elsewhere.
     """
 
     noise_scale: Tensor
@@ -107,6 +110,10 @@ class StudentPredictive(StudentLike):
         """
         location = _validation.floating("location", location)
         scale = _validation.floating("scale", scale)
+        for name, part in (("location", location), ("scale", scale)):
+            _validation.finite(name, part)
+        if not bool((scale >= 0.0).all()):
+            raise ParameterError(f"scale must be 0 or above. Got {float(scale.min())}.")
         if location.ndim != 1 or location.shape != scale.shape:
             raise ShapeError(
                 f"location and scale must have the same shape (batch,). Got "
@@ -115,7 +122,7 @@ class StudentPredictive(StudentLike):
         return cls(
             n_draws=0,
             noise_scale=constant(location, "noise_scale", noise_scale),
-            df=constant(location, "df", df),
+            df=constant(location, "df", degrees_of_freedom(df)),
             location=location,
             scale=scale,
         )
@@ -138,18 +145,20 @@ class StudentPredictive(StudentLike):
         return log_density(y, self.location, self.scale, self.df)
 
     def _cdf(self, y: Tensor) -> Tensor:
-        return standard_cdf((y - self.location) / self.scale, self.df)
+        return standard_cdf(scores_of(y, self.location, self.scale), self.df)
 
     def _quantiles(self, levels: Sequence[float]) -> Tensor:
         scores = torch.stack([standard_quantile(q, self.df) for q in levels])
         return self.location + self.scale * scores
 
     def _crps(self, y: Tensor) -> Tensor:
-        scores = ((y - self.location) / self.scale).double()
-        zero, one, df = torch.zeros_like(scores), torch.ones_like(scores), self.df
+        gap, scale, df = (y - self.location).double(), self.scale.double(), self.df
+        scores = gap / torch.where(scale > 0.0, scale, 1.0)
+        zero, one = torch.zeros_like(scores), torch.ones_like(scores)
         density = log_density(scores, zero, one, df.double()).exp()
         cdf = standard_cdf(scores, df)
-        return self.scale * student_crps(scores, cdf, density, df.double())
+        found = scale * student_crps(scores, cdf, density, df.double())
+        return torch.where(scale > 0.0, found, gap.abs())
 
     def _sample(self, number: int, seed: int) -> Tensor:
         return self.location + self.scale * standard_student(number, self.df, seed)
@@ -170,10 +179,20 @@ class StudentPredictive(StudentLike):
 
 
 def constant(like: Tensor, name: str, value: float) -> Tensor:
-    """A number of at least 0, of the shape and type of ``like``."""
-    if not value >= 0.0:
-        raise ParameterError(f"{name} must be 0 or above. Got {value}.")
+    """A finite number of at least 0, of the shape and type of ``like``."""
+    if not 0.0 <= value < math.inf:
+        raise ParameterError(f"{name} must be finite and 0 or above. Got {value}.")
     return torch.full_like(like, value)
+
+
+def degrees_of_freedom(value: float) -> float:
+    """A finite number above 0."""
+    if not 0.0 < value < math.inf:
+        raise ParameterError(
+            f"df must be finite and above 0. Got {value}; where there is no end to the "
+            f"degrees of freedom, a GaussianPredictive.point is what is meant."
+        )
+    return value
 
 
 def variance_factor(df: Tensor) -> Tensor:
@@ -193,11 +212,20 @@ def variance_factor(df: Tensor) -> Tensor:
 
 
 def log_density(y: Tensor, location: Tensor, scale: Tensor, df: Tensor) -> Tensor:
-    """Of a Student-t of these parameters."""
+    """Of a Student-t of these parameters; of a scale of 0, infinite at its location."""
     half = 0.5 * (df + 1.0)
-    top = torch.lgamma(half) - torch.lgamma(0.5 * df) - 0.5 * (df * math.pi).log()
-    squares = ((y - location) / scale).square()
-    return top - scale.log() - half * (squares / df).log1p()
+    top = log_gamma_step(0.5 * df) - 0.5 * (df * math.pi).log()
+    scores = scores_of(y, location, scale)
+    found = top - scale.log() - half * (scores.square() / df).log1p()
+    point = torch.where(y == location, torch.inf, -torch.inf).to(found)
+    return torch.where(scale > 0.0, found, point)
+
+
+def scores_of(y: Tensor, location: Tensor, scale: Tensor) -> Tensor:
+    """(y - location) / scale; with a scale of 0 on the side of y, itself above."""
+    gap = y - location
+    point = torch.where(gap >= 0.0, torch.inf, -torch.inf).to(gap)
+    return torch.where(scale > 0.0, gap / scale, point)
 
 
 def standard_cdf(scores: Tensor, df: Tensor) -> Tensor:

@@ -19,7 +19,9 @@ from caveat.predictive.crps import integrated_crps
 from caveat.predictive.student import (
     StudentLike,
     constant,
+    degrees_of_freedom,
     log_density,
+    scores_of,
     standard_cdf,
     standard_quantile,
     standard_student,
@@ -100,7 +102,7 @@ class StudentMixturePredictive(StudentLike):
         return cls(
             n_draws=n_draws,
             noise_scale=constant(locations[0], "noise_scale", noise_scale),
-            df=constant(locations[0], "df", df),
+            df=constant(locations[0], "df", degrees_of_freedom(df)),
             locations=locations,
             scales=scales,
             log_weights=log_weights,
@@ -132,14 +134,26 @@ class StudentMixturePredictive(StudentLike):
         return (self.log_weights + parts).logsumexp(0)
 
     def _cdf(self, y: Tensor) -> Tensor:
-        return self._average(standard_cdf((y - self.locations) / self.scales, self.df))
+        scores = scores_of(y, self.locations, self.scales)
+        return self._average(standard_cdf(scores, self.df))
 
     def _quantiles(self, levels: Sequence[float]) -> Tensor:
         return torch.stack([self._quantile(level) for level in levels])
 
     def _crps(self, y: Tensor) -> Tensor:
         lower, upper = self.interval(0.5)
-        return integrated_crps(self._cdf, y, upper - lower)
+        width = upper - lower
+        points = (self.scales == 0.0).all(0)
+        found = integrated_crps(self._cdf, y, torch.where(points, 1.0, width))
+        return torch.where(points, self._crps_of_points(y).to(found), found)
+
+    def _crps_of_points(self, y: Tensor) -> Tensor:
+        """If all components are points: E|X - y| - E|X - X'| / 2."""
+        distance = self._average((y - self.locations).abs())
+        places, order = self.locations.sort(0)
+        below = self.log_weights.exp().gather(0, order).cumsum(0)[:-1]
+        # E106: E|X - X'| / 2 = int F (1 - F) dx
+        return distance - (places.diff(dim=0) * below * (1.0 - below)).sum(0)
 
     def _sample(self, number: int, seed: int) -> Tensor:
         key, rows = stream_key(seed, "observed mask"), torch.arange(len(self))

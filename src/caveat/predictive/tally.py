@@ -6,11 +6,12 @@ numbers, and the answer for a row depends neither on the other rows nor on how d
 were cut into blocks.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
-from typing import Self, final
+from typing import NamedTuple, Self, final
 
 import torch
 from torch import Tensor
@@ -27,6 +28,53 @@ from caveat.predictive.moments import (
 )
 
 _LOG_OF_ZERO = -1e4  # finite; exp of it is 0 in every type
+_TINY = 1e-30  # sums of probabilities from here on have all their digits
+
+
+class Averages(NamedTuple):
+    """What most people ask for; all but ``entropy`` (batch, *extra, classes)."""
+
+    n_draws: int
+    probs: Tensor  # their mean over draws
+    log_probs: Tensor  # the log of it, without underflow
+    entropy: Tensor  # the mean of the entropies of the draws; shape: (batch, *extra)
+
+    @classmethod
+    def of(cls, logits: Tensor) -> Self:
+        """From logits (draws, batch, *extra, classes)."""
+        total: _Sums | None = None
+        for block in blocks(logits):
+            sums = _Sums.of(block)
+            total = sums if total is None else total.merge(sums)
+        assert total is not None  # there is a draw
+        _check(total.entropy, logits)
+        n = len(logits)
+        log_probs = total.log_sum - math.log(n)
+        return cls(n, total.probs / n, log_probs, total.entropy / n)
+
+
+class _Sums(NamedTuple):
+    """Sums over draws."""
+
+    probs: Tensor
+    log_sum: Tensor
+    entropy: Tensor
+
+    @classmethod
+    def of(cls, block: Tensor) -> Self:
+        wide = wide_dtype(block.device)
+        _, log_probs, probs, entropies = _read(block)
+        total = probs.sum(0, dtype=wide)
+        underflows = not float(total.amin()) > _TINY
+        log_sum = log_probs.logsumexp(0).to(wide) if underflows else total.log()
+        return cls(total, log_sum, entropies.sum(0, dtype=wide))
+
+    def merge(self, other: Self) -> Self:
+        return type(self)(
+            self.probs + other.probs,
+            torch.logaddexp(self.log_sum, other.log_sum),
+            self.entropy + other.entropy,
+        )
 
 
 @final
@@ -62,8 +110,7 @@ class Tally:
             for start, block in zip(starts, parts, strict=False)
         )
         total = reduce(cls.merge, tallies)
-        if bool(total.entropy.isnan().any()):  # NaN, +inf, or -inf for all classes
-            _validation.finite_draws("The logits of a model", _unusable(logits))
+        _check(total.entropy, logits)
         return total
 
     def merge(self, other: Self) -> Self:
@@ -86,12 +133,7 @@ class Tally:
         watch: Callable[[Tensor, Tensor], None] | None,
     ) -> Self:
         wide = wide_dtype(block.device)
-        logits = block.to(working_dtype(block.dtype))
-        log_probs = logits.log_softmax(-1)
-        probs = log_probs.exp()
-        # E9, one term each: H(p_t) = -sum_c p_tc log p_tc, with 0 log 0 = 0
-        terms = probs * log_probs.clamp_min(_LOG_OF_ZERO)
-        entropies = -terms.sum(-1)
+        logits, log_probs, probs, entropies = _read(block)
         if watch is not None:
             watch(probs, entropies)
         entropy = entropies.sum(0, dtype=wide)
@@ -105,6 +147,26 @@ class Tally:
             _count(logits.argmax(-1), probs.shape[-1]),
             masked.sum(0, dtype=torch.int32),
         )
+
+
+def _read(block: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Logits of some draws, the logs of their probabilities, those, and entropies."""
+    logits = block.to(working_dtype(block.dtype))
+    log_probs = logits.log_softmax(-1)
+    probs = log_probs.exp()
+    return logits, log_probs, probs, entropies_of(probs, log_probs)
+
+
+def entropies_of(probs: Tensor, log_probs: Tensor) -> Tensor:
+    """Of distributions on the last axis."""
+    # E9, one term each: H(p_t) = -sum_c p_tc log p_tc, with 0 log 0 = 0
+    return -(probs * log_probs.clamp_min(_LOG_OF_ZERO)).sum(-1)
+
+
+def _check(entropy: Tensor, logits: Tensor) -> None:
+    """NaN, +inf, or -inf for all classes is an error; all of it reaches the sums."""
+    if math.isnan(float(entropy.sum())):
+        _validation.finite_draws("The logits of a model", _unusable(logits))
 
 
 def _unusable(logits: Tensor) -> Tensor:

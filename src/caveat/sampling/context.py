@@ -25,6 +25,7 @@ from caveat.sampling.copying import ModelCopy
 from caveat.sampling.engine import Sampler
 from caveat.sampling.inputs import Batch, check_model
 from caveat.sampling.keras_layers import calls_as_a_module
+from caveat.sampling.names import check_names
 
 _OWN_CALL = """{name} has a __call__ of its own, which a block cannot stand in for: its
 calls would not be drawn. Use MCDropout(model).function(t)(x): it is the same draw."""
@@ -77,7 +78,12 @@ def stochastic(
     (True, True)
     """
     _check_call(check_model(model))
-    sampler = Sampler(model, as_seed(seed), bool(shared), bool(stratified))
+    sampler = Sampler(
+        model,
+        as_seed(seed),
+        check.boolean("shared", shared),
+        check.boolean("stratified", stratified),
+    )
     block = _Block(
         sampler, count() if draw is None else repeat(check.draw_number(draw))
     )
@@ -118,6 +124,7 @@ class _Block:
         return id(module) in self._paths and not self._busy
 
     def draw(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
+        check_names("a draw", module, kwargs)
         batch = Batch.of(args, kwargs, axis=0, model=module)
         batch = replace(batch, part=self._paths[id(module)])
         above = torch.is_grad_enabled()

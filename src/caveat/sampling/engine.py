@@ -7,8 +7,7 @@ runs the model, with the same noise and so the same numbers, only slower.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -22,21 +21,22 @@ from caveat.errors import (
 )
 from caveat.predictive.strata import Stratification
 from caveat.sampling.checks import Departed
-from caveat.sampling.fingerprint import survey
+from caveat.sampling.fingerprint import Survey, survey
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.inputs import Batch, key_of
 from caveat.sampling.noise import Layout
 from caveat.sampling.passes import DrawOmega, Pass
 from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program, cut
-from caveat.sampling.replay import Replay, programs, same_leaves
+from caveat.sampling.replay import Replay, same_leaves
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.sparse import is_sparse
 from caveat.sampling.store import MOST_WAYS, Known
 from caveat.sampling.tape import Tape
-from caveat.sampling.templates import Constants, Template, template_of
+from caveat.sampling.templates import template_of
 from caveat.sampling.trees import flatten
+from caveat.sampling.ways import Way
 
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
 identical. caveat.audit(model, x) lists where it is drawn; look for a result that is
@@ -59,10 +59,13 @@ class Sampler:
     seed: int
     shared: bool
     stratified: bool = False
+    # The last survey stays good as long as it is kept, and true.
+    _kept: list[Survey] = field(default_factory=list, init=False, compare=False)
 
     def session(self, batch: Batch) -> "Session":
         """Ready to draw for ``batch``."""
         seen = survey(self.model)
+        self._kept[:] = [seen]
         return Session(self, batch, plan_for(self.model, batch, seen), seen.tensors)
 
     def one_pass(self, batch: Batch, draw: int, *, above_autograd: bool) -> Any:
@@ -182,7 +185,7 @@ class Session:
         return None if way is None else way.tape()
 
     @property
-    def way(self) -> "Way | None":
+    def way(self) -> Way | None:
         """The way that all draws go, if there is one that can be replayed."""
         if len(self._ways) != 1 or not self._ways[0].template.certain:
             return None
@@ -193,10 +196,7 @@ class Session:
         """How the draws are stratified; None if they are independent."""
         if not self._sampler.stratified:
             return None
-        sites = [site for site in self._plan.sites if site.draws]
-        return Stratification(
-            tuple(s.rate if s.is_mask and 0 < s.rate < 1 else 0.5 for s in sites)
-        )
+        return self._plan.stratification
 
     @property
     def first_leaves(self) -> list[Any]:
@@ -212,10 +212,10 @@ class Session:
             self._plan.verdicts[key] = find()
         return self._plan.verdicts[key]
 
-    def watching(self, tape: Tape) -> "Replay | None":
+    def watching(self, tape: Tape) -> Replay | None:
         """Draws of the tape of this pass with outputs of its own after the model's."""
         replay = Replay(Program(optimised(tape), frozenset()), {}, tape.outputs)
-        return replay if self._agrees(replay) else None
+        return replay if self.agrees(replay) else None
 
     def outputs(self, draws: range) -> Iterator[list[Any]]:
         """The leaves of the model's output for each draw.
@@ -284,7 +284,7 @@ class Session:
             self._kind.forget(known)
         return False
 
-    def _bound(self, known: Known) -> "Way | None":
+    def _bound(self, known: Known) -> Way | None:
         try:
             constants = known.template.constants_for(self._batch)
         except (Departed, RuntimeError, TypeError, ValueError, IndexError):
@@ -319,50 +319,18 @@ class Session:
             name = type(self._sampler.model).__name__
             raise NoStochasticSiteError(_UNUSED.format(name=name))
         way = Way(template, constants)
-        if not way.settle(self._agrees):
+        if not way.settle(self.agrees):
             return
         self._ways.insert(0, way)
         self._kind.note(template, self._batch, self._tensors)
 
-    def _agrees(self, replay: "Replay") -> bool:
+    def agrees(self, replay: Replay) -> bool:
         """Whether a replay gives what the model gave; asked once for its source."""
         verdicts = self._plan.verdicts
         if replay.source not in verdicts:
             draw, leaves = self._modelled or (0, self.first_leaves)
             verdicts[replay.source] = replay.agrees(self.seed, draw, leaves)
         return verdicts[replay.source]
-
-
-class Way:
-    """A template with the constants of a batch."""
-
-    def __init__(self, template: Template, constants: Constants) -> None:
-        self.template = template
-        self._constants = constants
-
-    @cached_property
-    def replay(self) -> Replay:
-        """A source of draws; :meth:`settle` has found it."""
-        leaves = self.template.leaves(self._constants)
-        return Replay(self.template.memo["program"], self._constants, leaves)
-
-    def tape(self) -> Tape:
-        """The noisy part, as a tape of its own."""
-        return self.template.tape(self._constants)
-
-    def again(self, seed: int, draw: int) -> list[Any] | None:
-        """The leaves of a draw, if it goes this way."""
-        return next(self.replay.leaves(seed, range(draw, draw + 1)))
-
-    def settle(self, agrees: Callable[[Replay], bool]) -> bool:
-        """Find the fastest program that gives what the model gave."""
-        leaves = self.template.leaves(self._constants)
-        for program in programs(self.tape(), self.template.handed):
-            replay = Replay(program, self._constants, leaves)
-            if agrees(replay):
-                self.template.memo["program"] = program
-                return True
-        return False
 
 
 def _require_dense(leaves: list[Any]) -> None:

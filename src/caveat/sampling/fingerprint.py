@@ -7,15 +7,19 @@ which tensors, arrays and generators are held, by identity. What does not: weigh
 the training flag or what stands in for a call (``context.py``), as passes run on a copy
 with flags and calls of its own.
 
-It is computed at every call. What a function may read is found once per function
-(``reading.py``), and objects that are not modules are followed only so far.
+It is asked for at every call. What a function may read is found once per function
+(``reading.py``), and objects that are not modules are followed only so far. As long as
+somebody keeps the last survey, and nothing that it met has changed (``watch.py``), it
+is not made again.
 """
 
 import functools
 import random
 import types
 from collections import OrderedDict, defaultdict
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, final
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import torch
@@ -26,8 +30,9 @@ from caveat.sampling.reading import (
     is_foreign,
     read_by_function,
     read_of_class,
-    stored_in,
+    slots_of,
 )
+from caveat.sampling.watch import Unchanged
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _VALUES = (torch.dtype, torch.device, torch.memory_format, np.generic, slice, range)
@@ -62,7 +67,9 @@ def tensors_of(model: nn.Module) -> list[Tensor]:
     return survey(model).tensors
 
 
-class Survey(NamedTuple):
+@final
+@dataclass(frozen=True, eq=False)
+class Survey:
     """What one walk through a model finds.
 
     ``seeds`` says that some function of the model mentions seeds or the state of a
@@ -73,21 +80,37 @@ class Survey(NamedTuple):
     tensors: list[Tensor]
     generators: list[Generator]
     seeds: bool
+    _watch: Unchanged  # which holds parts of the model: only its samplers keep a survey
+
+    def holds(self) -> bool:
+        """Whether another walk would find the same."""
+        return self._watch.holds()
+
+
+_last: "WeakKeyDictionary[nn.Module, ref[Survey]]" = WeakKeyDictionary()
 
 
 def survey(model: nn.Module) -> Survey:
-    """Walk through a model once."""
-    walk = _Walk()
-    walk.look_at_module(model)
-    return Survey(tuple(walk.found), walk.tensors, walk.generators, walk.seeds)
+    """Walk through a model, unless the last survey is still there, and true."""
+    known = _last.get(model)
+    found = None if known is None else known()
+    if found is None or not found.holds():
+        walk = _Walk()
+        walk.look_at_module(model)
+        found = Survey(
+            *(tuple(walk.found), walk.tensors, walk.generators, walk.seeds, walk.watch)
+        )
+        _last[model] = ref(found)
+    return found
 
 
 class _Walk:
     """A walk under way: what was found so far, and where it has been."""
 
-    __slots__ = ("found", "generators", "left", "seeds", "seen", "tensors")
+    __slots__ = ("found", "generators", "left", "seeds", "seen", "tensors", "watch")
 
     def __init__(self) -> None:
+        self.watch = Unchanged()
         self.found: list[Any] = []
         self.tensors: list[Tensor] = []
         self.generators: list[Generator] = []
@@ -102,11 +125,16 @@ class _Walk:
         found.append(kind)
         if id(kind) not in self.seen:
             self.seen[id(kind)] = len(self.seen)
-            self._look_at(*read_of_class(kind), 0)
+            values, seeds = read_of_class(kind)
+            self.watch.reading(_values_of_class, kind, values)
+            self._look_at(values, seeds, 0)
         state = module.__dict__
+        self.watch.instance(module, kind)
+        self.watch.mapping(state)
         tensors = self.tensors
         for held in (state.get(_PARAMETERS), state.get(_BUFFERS)):
-            if held:
+            if held is not None:
+                self.watch.mapping(held)
                 tensors.extend([t for t in list(held.values()) if t is not None])
         # A list first: another thread may add an attribute meanwhile.
         for name, value in list(state.items()):
@@ -115,8 +143,10 @@ class _Walk:
                 if name != "training":
                     found.append(name)
                     found.append(value)
-            elif name in _NO_MATTER or (kind in _MAPPINGS and not value):
-                continue  # hooks, most of the time
+            elif name in _NO_MATTER:
+                continue
+            elif kind in _MAPPINGS and not value:  # hooks, most of the time
+                self.watch.mapping(value)
             else:
                 found.append(name)
                 self._look(value, 0)
@@ -161,11 +191,15 @@ class _Walk:
         self.found.append(len(value))
         if len(value) > _LONG:
             self.found.append(id(value))
+            self.watch.length(value)
         elif isinstance(value, dict):
+            self.watch.mapping(value)
             for key, item in list(value.items()):
                 self.found.append(key if type(key) in _PLAIN else id(key))
                 self._look(item, depth)
         else:
+            if not isinstance(value, tuple | frozenset):
+                self.watch.sequence(value)
             for item in list(value):
                 self._look(item, depth)
 
@@ -184,17 +218,40 @@ class _Walk:
         self.found.append(id(value))
         if depth >= _DEEP or is_foreign(kind) or self._been_at(value):
             return
-        for name, item in stored_in(value):
+        self.watch.instance(value, kind)
+        stored = getattr(value, "__dict__", None)
+        if stored is not None:
+            self.watch.mapping(stored)
+        slots = slots_of(value)
+        self.watch.reading(slots_of, value, slots)
+        for name, item in (*list((stored or {}).items()), *_pairs(slots)):
             self.found.append(name)
             self._look(item, depth + 1)
 
     def _look_at_function(self, function: types.FunctionType, depth: int) -> None:
         self.found.append(id(function))
         if depth <= _DEEP and not self._been_at(function):
-            self._look_at(*read_by_function(function), depth + 1)
+            values, seeds = read_by_function(function)
+            if values:  # it is no function of torch; notebooks exchange its code
+                self.found.append(function.__code__)
+                code = [function.__code__, *values]
+                self.watch.reading(_values_of_function, function, code)
+            self._look_at(values, seeds, depth + 1)
 
     def _look_at(self, values: list[Any], seeds: bool, depth: int) -> None:
         """What code reads besides its arguments."""
         self.seeds = self.seeds or seeds
         for value in values:
             self._look(value, depth)
+
+
+def _values_of_class(kind: type) -> list[Any]:
+    return read_of_class(kind)[0]
+
+
+def _values_of_function(function: types.FunctionType) -> list[Any]:
+    return [function.__code__, *read_by_function(function)[0]]
+
+
+def _pairs(flat: list[Any]) -> list[tuple[str, Any]]:
+    return list(zip(flat[::2], flat[1::2], strict=True))

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, final
 
 import torch
 from torch import Tensor
@@ -87,11 +87,11 @@ class FoundMoments(NamedTuple):
         """What its own rows say of how far stratifying draws helps."""
         return (None if self.seen is None else self.seen.evidence,)
 
-    def mean_error(self, evidence: Evidences) -> Tensor:
+    def mean_error(self, evidence: Evidences | None) -> Tensor:
         """Of shape (batch, *event); ``evidence`` is that of all batches."""
         if self.seen is None:
             return torch.zeros_like(self.mean)
-        error = self.seen.mean_error(evidence[0])
+        error = self.seen.mean_error(None if evidence is None else evidence[0])
         return error.view_as(self.mean) if self.slope is None else error * self.slope
 
     def relative_error(self, precision: Tensor, evidence: Evidences) -> float:
@@ -99,6 +99,17 @@ class FoundMoments(NamedTuple):
         noise = 1.0 / check.precision_for(precision, self.mean)
         error = self.mean_error(evidence)
         return float((error / (self.variance + noise).sqrt()).max())
+
+
+class Found(Protocol):
+    """What is known of a batch better than by its draws alone."""
+
+    @property
+    def evidence(self) -> Evidences:
+        """What its own rows say of how far stratifying draws helps."""
+
+    def relative_error(self, precision: Any, evidence: Evidences) -> float:
+        """The worst Monte Carlo error, relative to the predictive spread."""
 
 
 class Reading(ABC):
@@ -126,8 +137,8 @@ class Reading(ABC):
         return self._session.design
 
     @abstractmethod
-    def moments(self) -> FoundMoments | None:
-        """Mean and variance in closed form, or None: then those of the draws do."""
+    def moments(self) -> Found | None:
+        """What is known better, or None: then what the draws say does."""
 
     @property
     def sums(self) -> Any:
@@ -156,7 +167,7 @@ class Part(NamedTuple):
         Its draws.
     result : Predictive or None
         What they say; None if the draws themselves are kept on a shelf.
-    found : FoundMoments or None
+    found : Found or None
         What is known beside them.
     design : Stratification or None
         How they were stratified.
@@ -164,9 +175,9 @@ class Part(NamedTuple):
 
     n_draws: int
     result: GaussianPredictive | CategoricalPredictive | None
-    found: FoundMoments | None
+    found: Found | None
     design: Stratification | None
-    evidence: Evidences = (None,)  # of all batches
+    evidence: Evidences | None = None  # of all batches; None if there is but one
 
 
 class _Sums(NamedTuple):
@@ -175,7 +186,7 @@ class _Sums(NamedTuple):
     n_draws: int
     accumulator: Accumulator | None
     pending: GaussianPending | CategoricalPending | None  # its end, if it is known
-    found: FoundMoments | None
+    found: Found | None
     beside: Any  # sums of closed forms
     design: Stratification | None
     shelved: Evidences | None = None  # of draws on the shelf, which are summed anew
@@ -269,12 +280,21 @@ class Gathering:
     def _alone(self, number: int, batch: Batch) -> Part:
         """One batch, whatever the others say."""
         reading = self.read(batch)
+        if self.shelf is not None and self.rounds.tolerance is None:
+            return self._kept(number, reading)
         sums = self._summed(number, reading, self.rounds.first())
         while numbers := self._next([sums]):
             sums = self._summed(number, reading, numbers, sums.accumulator)
         found = self._done([sums])[0]
         _tidy(number)
         return found
+
+    def _kept(self, number: int, reading: Reading) -> Part:
+        """One batch whose draws are all there is to gather."""
+        numbers = self.rounds.first()
+        for _ in self._told(self._shelved(number, numbers, reading)):
+            pass
+        return Part(numbers.stop, None, reading.moments(), reading.design)
 
     def _more(self, number: int, batch: Batch, sums: _Sums, numbers: range) -> _Sums:
         """More draws of a batch that was let go."""
@@ -352,7 +372,7 @@ class Gathering:
 
     def _error(self, number: int, part: _Sums, evidence: Evidences) -> float:
         """The worst Monte Carlo error so far, relative to the predictive spread."""
-        if self.precision is not None and part.found is not None:
+        if part.found is not None:
             return part.found.relative_error(self.precision, evidence)
         sums = part.accumulator or self._from_shelf(number, part)
         found = sums.relative_error(evidence)

@@ -2,19 +2,20 @@
 
 import re
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from inspect import signature
+from inspect import Signature, signature
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import CaveatError, InputTypeError, ParameterError, ShapeError
 from caveat.sampling.sparse import is_sparse, same_rows, take_rows
-from caveat.sampling.trees import Structure, flatten, unflatten
+from caveat.sampling.trees import Structure, flatten_call, unflatten
 
 _MOST_READINGS = 16
 
@@ -65,7 +66,7 @@ class Batch:
         type. Tensors stay as they are. The first tensor with more than one row says
         how many there are.
         """
-        leaves, structure = flatten((args, dict(kwargs)))
+        leaves, structure = flatten_call(args, kwargs)
         leaves = [
             _as_tensor(v, model) if isinstance(v, np.ndarray) else v for v in leaves
         ]
@@ -184,6 +185,12 @@ class Batch:
         return 0, 0
 
     @property
+    def is_flat(self) -> bool:
+        """Whether there are several rows, but nothing in a row."""
+        sized = [v.dim() for v in self.leaves if isinstance(v, Tensor)]
+        return self.rows > 1 and max(sized) == 1
+
+    @property
     def rows_with_nan(self) -> list[int]:
         """The rows with a NaN in some input."""
         found = torch.zeros(self.rows, dtype=torch.bool)
@@ -264,10 +271,25 @@ class _Same:
 
 
 def _positional(model: nn.Module | None) -> tuple[str, ...]:
+    found = None if model is None else method_signature(model.forward)
+    return () if found is None else tuple(found.parameters)
+
+
+def method_signature(method: Callable[..., Any]) -> Signature | None:
+    """The signature of a method, without itself; None if there is none to be had."""
+    own = getattr(method, "__func__", None)
+    if own is not None and own in _signatures:
+        return _signatures[own]
     try:
-        return () if model is None else tuple(signature(model.forward).parameters)
-    except (TypeError, ValueError):  # no signature to be had
-        return ()
+        found = signature(method)
+    except (TypeError, ValueError):
+        return None
+    if own is not None:
+        _signatures[own] = found
+    return found
+
+
+_signatures: "weakref.WeakKeyDictionary[Any, Signature]" = weakref.WeakKeyDictionary()
 
 
 def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor:
@@ -297,7 +319,7 @@ def _float_of(model: nn.Module | None) -> Tensor | None:
 
 def _no_tensor(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     given = (*args, *kwargs.values())
-    kinds = ", ".join(type(v).__name__ for v in given) or "nothing"
+    kinds = ", ".join(dict.fromkeys(type(v).__name__ for v in given)) or "nothing"
     remedy = ""
     if any(hasattr(v, "to_numpy") for v in given):
         remedy = " Pass x.to_numpy()."
@@ -305,6 +327,36 @@ def _no_tensor(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         remedy = " Pass numbers as torch.tensor(...), with rows first."
     return (
         f"The input must hold at least one tensor or numpy array. Got {kinds}.{remedy}"
+    )
+
+
+@contextmanager
+def telling(batch: Batch, model: nn.Module) -> Iterator[None]:
+    """Say what is wrong with the inputs of a model that fails of them."""
+    try:
+        yield
+    except CaveatError:
+        raise
+    except Exception as error:
+        if (reason := misfit(batch, model, error)) is not None:
+            raise InputTypeError(f"{reason} ({error})") from error
+        if (reason := wrong_shape(batch, model, error)) is not None:
+            raise ShapeError(f"{reason} It says: {error}") from error
+        raise
+
+
+def wrong_shape(batch: Batch, model: nn.Module, error: Exception) -> str | None:
+    """Which shapes a model was given, if those are what it fails of."""
+    if not isinstance(error, RuntimeError | ValueError | IndexError):
+        return None
+    if not _ABOUT_SHAPES.search(str(error)):
+        return None
+    shapes = [tuple(v.shape) for v in batch.leaves if isinstance(v, Tensor)]
+    given = ", ".join(map(str, shapes[:4])) + (", …" if len(shapes) > 4 else "")
+    return (
+        f"{type(model).__name__} cannot be called with inputs of shape {given}, rows "
+        f"on axis {batch.axis}. Pass as many columns, channels or tokens as it was "
+        f"trained with."
     )
 
 
@@ -340,6 +392,12 @@ def misfit(batch: Batch, model: nn.Module, error: Exception) -> str | None:
 # Words of torch's errors about types and devices.
 _ABOUT_KINDS = re.compile(
     r"dtype|device|scalar type|data type|same type|not implemented for|[Cc]omplex|meta"
+)
+
+
+# Words of torch's errors about sizes.
+_ABOUT_SHAPES = re.compile(
+    r"shapes? |[Ss]izes? |[Dd]imension|channels|number of elements|broadcast"
 )
 
 

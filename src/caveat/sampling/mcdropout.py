@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
-from caveat.errors import CaveatError, InputTypeError, ParameterError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -23,17 +23,20 @@ from caveat.predictive import (
 from caveat.predictive.joining import by_rows, together
 from caveat.predictive.strata import Stratification
 from caveat.sampling.arguments import call_batch
+from caveat.sampling.classes import Classified, ClassPicker
 from caveat.sampling.endings import Ending, find_ending
 from caveat.sampling.engine import Sampler, Session
 from caveat.sampling.gathering import (
     MAX_DRAWS,
+    FoundMoments,
     Gathering,
     Part,
     Reading,
     Rounds,
     Sampled,
 )
-from caveat.sampling.inputs import Batch, check_model, misfit
+from caveat.sampling.inputs import Batch, check_model, telling
+from caveat.sampling.names import check_names
 from caveat.sampling.outputs import Output, Picker, check_nan
 from caveat.sampling.rewriting import without_writes
 from caveat.sampling.shelf import Shelf
@@ -65,6 +68,7 @@ def _explained(method: Callable[_P, _R]) -> Callable[_P, _R]:
 class _Call(NamedTuple):
     """What a method was called with: the model's inputs, and how to run them."""
 
+    method: str
     inputs: tuple[Any, ...]
     kwinputs: dict[str, Any]
     batch_size: int | None
@@ -84,9 +88,11 @@ class FunctionDraw:
 
     def __call__(self, *inputs: Any, **kwinputs: Any) -> Any:
         model = self._sampler.model
+        check_names("a draw", model, kwinputs)
         batch = call_batch(model, inputs, kwinputs, axis=self._axis)
         above = torch.is_grad_enabled()
-        return self._sampler.one_pass(batch, self.number, above_autograd=above)
+        with telling(batch, model):
+            return self._sampler.one_pass(batch, self.number, above_autograd=above)
 
     def __repr__(self) -> str:
         name = type(self._sampler.model).__name__
@@ -117,9 +123,10 @@ class MCDropout:
     batch_dim : int
         The axis of the inputs that holds the rows.
     analytic : bool, optional
-        Closed forms in :meth:`regress` for networks that end in noise and a linear
-        layer. By default they are used where they are exact, where they cost next to
-        nothing, and with a ``tolerance``. True: wherever possible. False: never.
+        For networks that end in noise and a linear layer: closed forms in
+        :meth:`regress`, several last masks for each draw in :meth:`classify`. By
+        default they are used where they are exact, where they cost next to nothing,
+        and with a ``tolerance``. True: wherever possible. False: never.
 
     Examples
     --------
@@ -143,9 +150,14 @@ class MCDropout:
         analytic: bool | None = None,
     ) -> None:
         self._sampler = Sampler(
-            check_model(model), as_seed(seed), bool(shared), bool(stratified)
+            check_model(model),
+            as_seed(seed),
+            check.boolean("shared", shared),
+            check.boolean("stratified", stratified),
         )
-        self._axis = check.draw_number(batch_dim)
+        self._axis = check.axis("batch_dim", batch_dim)
+        if analytic is not None:
+            analytic = check.boolean("analytic", analytic)
         self._analytic = analytic
 
     @property
@@ -214,7 +226,7 @@ class MCDropout:
             keep their structure; what is not a tensor is as in the first draw.
         """
         n_draws = check.positive_int("n_draws", n_draws)
-        call = _Call(inputs, kwinputs, batch_size, progress)
+        call = _Call("draws", inputs, kwinputs, batch_size, progress)
         source = self._source(call)
         with self._bar(call, source, n_draws) as bar:
             stacks = Stacks(n_draws, several=source.several)
@@ -272,7 +284,7 @@ class MCDropout:
         """
         tau, picker = check.precision(precision), Picker("regress", output)
         rounds = Rounds(n_draws, tolerance, max_draws)
-        call = _Call(inputs, kwinputs, batch_size, progress)
+        call = _Call("regress", inputs, kwinputs, batch_size, progress)
         parts, draws = self._gathered(
             call,
             rounds,
@@ -293,7 +305,8 @@ class MCDropout:
         self,
         *inputs: Any,
         n_draws: int = 100,
-        output: Output | None = None,
+        output: Output | str | None = None,
+        class_dim: int | None = None,
         keep_draws: bool = True,
         tolerance: float | None = None,
         max_draws: int = MAX_DRAWS,
@@ -301,28 +314,51 @@ class MCDropout:
         progress: bool | None = None,
         **kwinputs: Any,
     ) -> CategoricalPredictive:
-        """The predictive distribution of a classification; the model returns logits.
+        """The predictive distribution of a classification.
 
-        The last axis holds the classes. The parameters are those of :meth:`regress`;
-        here ``tolerance`` is a fraction of √(p(1-p)) of each class.
+        If the network ends in noise and a linear layer, probabilities and entropies
+        may be averaged over several last masks for each draw, which costs little;
+        ``method`` of the result says so.
+
+        Parameters
+        ----------
+        *inputs, **kwinputs
+            As for :meth:`draws`.
+        output : callable or str, optional
+            Picks the logits from what the model returns; or says what that is:
+            ``"logits"``; ``"probs"``, after a softmax; ``"logit"``, one number per row
+            of shape (batch,) or (batch, 1), of class 1 against class 0; ``"sigmoid"``,
+            its sigmoid. Without it they are logits, unless all rows sum to 1 or come
+            from a sigmoid, which is an error. Of probabilities that must be picked,
+            pick the logarithm.
+        class_dim : int, optional
+            The axis of the classes in what the model returns, as 1 in (batch, classes,
+            height, width). It must be given for outputs of more than two axes, but for
+            outputs of transformers that say it by their kind. In the answer classes
+            are always last.
+        tolerance : float, optional
+            As for :meth:`regress`, as a fraction of √(p(1-p)) of each class.
+        n_draws, keep_draws, max_draws, batch_size, progress
+            As for :meth:`regress`.
+
+        Returns
+        -------
+        CategoricalPredictive
         """
-        picker = Picker("classify", output)
+        picker = ClassPicker.of("classify", output, class_dim)
         parts, logits = self._gathered(
-            _Call(inputs, kwinputs, batch_size, progress),
+            _Call("classify", inputs, kwinputs, batch_size, progress),
             Rounds(n_draws, tolerance, max_draws),
-            lambda session: Sampled(session, picker),
+            partial(self._class_reading, picker, saves_draws=tolerance is not None),
             partial(CategoricalAccumulator, self.seed, False),
             keep_draws=keep_draws,
         )
         if logits is None:
-            return together([part.result for part in parts])
-        found = by_rows(
-            logits,
-            lambda rows: CategoricalPredictive.from_logits(
-                logits[:, rows], seed=self.seed
-            ),
-        )
-        return found.stratified(parts[0].design)
+            return _improved_classes(together([part.result for part in parts]), parts)
+        logits = check.logits(logits)
+        found = by_rows(logits, lambda r: CategoricalPredictive.averaged(logits[:, r]))
+        found = found.counted(self.seed).stratified(parts[0].design)
+        return _improved_classes(found, parts)
 
     def moments(
         self,
@@ -372,7 +408,7 @@ class MCDropout:
         from caveat.sampling.closed_form.moments import moments_of  # few need it
 
         picker = Picker("moments", output)
-        call = _Call(inputs, kwinputs, batch_size, False)
+        call = _Call("moments", inputs, kwinputs, batch_size, False)
         name = type(self.model).__name__
         parts = []
         for batch in self._source(call):
@@ -387,6 +423,7 @@ class MCDropout:
 
     def _source(self, call: _Call) -> Batches:
         batch_size = call.batch_size
+        check_names(call.method, self.model, call.kwinputs)
         if batch_size is not None:
             batch_size = check.positive_int("batch_size", batch_size)
         return source_of(
@@ -404,16 +441,14 @@ class MCDropout:
     def _session(self, call: _Call, batch: Batch) -> Session:
         """Ready to draw for a batch."""
         name = type(self.model).__name__
-        try:
+        with telling(batch, self.model):
             session = self._sampler.session(batch)
-        except CaveatError:
-            raise
-        except Exception as error:
-            if (reason := misfit(batch, self.model, error)) is None:
-                raise
-            raise InputTypeError(f"{reason} ({error})") from error
+        found = session.output_layouts
+        if call.method != "draws" and batch.is_flat and session.rows_mix:
+            outputs = [v for v in session.first_leaves if isinstance(v, Tensor)]
+            if all(batch.rows not in v.shape[:1] for v in outputs):
+                raise ShapeError(_one_case(name, call.method, batch.rows))
         if call.batch_size is not None:
-            found = session.output_layouts
             if session.rows_mix or (found and not any(found)):
                 raise ParameterError(_mixed(name, call.batch_size, batch.axis))
             if any(layout and not layout.rows_first for layout in found):
@@ -432,7 +467,7 @@ class MCDropout:
     ) -> tuple[list[Part], Tensor | None]:
         """What is left of each batch, and all draws if they are kept."""
         source, shelf = self._source(call), None
-        if keep_draws:
+        if check.boolean("keep_draws", keep_draws):
             known = rounds.n_draws if rounds.tolerance is None else None
             shelf = Shelf(n_draws=known, several=source.several)
         with self._bar(call, source, rounds.n_draws) as bar:
@@ -467,6 +502,20 @@ class MCDropout:
         memo[known] = closed is not None
         return Sampled(session, picker) if closed is None else closed
 
+    def _class_reading(
+        self, picker: ClassPicker, session: Session, *, saves_draws: bool
+    ) -> Reading:
+        """The draws of a classification, with more last masks where they are cheap."""
+        plain = picker.output is None and picker.kind in (None, "logits")
+        if self._analytic is False or not plain:
+            return Classified(session, picker)
+        from caveat.sampling.last_masks import ANY, FREE, SAVED, last_masks_reading
+
+        share = ANY if self._analytic else SAVED if saves_draws else FREE
+        ending = partial(_ending, session, picker)
+        found = last_masks_reading(session, picker, ending, share)
+        return Classified(session, picker) if found is None else found
+
 
 def _ending(session: Session, picker: Picker) -> Ending | None:
     """The end of the tape of the output that is read, if it is the usual one."""
@@ -483,7 +532,7 @@ def _ending(session: Session, picker: Picker) -> Ending | None:
 
 def _improved(drawn: GaussianPredictive, parts: Sequence[Part]) -> GaussianPredictive:
     """The predictive of draws, with closed forms if every batch has them."""
-    known = [part.found for part in parts if part.found is not None]
+    known = [part.found for part in parts if isinstance(part.found, FoundMoments)]
     if len(known) < len(parts):
         return drawn
     from caveat.sampling.closed_form.readings import improved
@@ -491,11 +540,31 @@ def _improved(drawn: GaussianPredictive, parts: Sequence[Part]) -> GaussianPredi
     return improved(drawn, known, parts[0].evidence)
 
 
+def _improved_classes(
+    drawn: CategoricalPredictive, parts: Sequence[Part]
+) -> CategoricalPredictive:
+    """The predictive of draws, with more last masks if every batch has them."""
+    if any(part.found is None for part in parts):
+        return drawn
+    from caveat.sampling.last_masks import FoundClasses, improved_classes
+
+    known = [part.found for part in parts if isinstance(part.found, FoundClasses)]
+    return improved_classes(drawn, known, parts[0].evidence)
+
+
 def _gaussian(tau: Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
     """The predictive of some rows of the draws."""
     if tau.dim():
         tau = check.precision_for(tau, draws[0])[rows]
     return GaussianPredictive.from_draws(draws[:, rows], precision=tau)
+
+
+def _one_case(name: str, method: str, rows: int) -> str:
+    return (
+        f"{method} needs inputs with rows. Got a single axis of {rows} numbers, and "
+        f"the output of {name} has no axis of {rows}: it takes them for one case. Pass "
+        f"x[None] for that."
+    )
 
 
 def _mixed(name: str, batch_size: int, axis: int) -> str:

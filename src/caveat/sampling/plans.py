@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -23,6 +24,7 @@ from caveat.errors import (
     NoStochasticSiteError,
     UnsupportedModelError,
 )
+from caveat.predictive.strata import Stratification
 from caveat.sampling.caches import kind_of_call
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import Survey, survey, tensors_of
@@ -122,6 +124,14 @@ class Plan:
     note: str | None = None
     verdicts: dict[str, bool] = field(default_factory=dict, compare=False)
     templates: TemplateStore = field(default_factory=TemplateStore, compare=False)
+
+    @cached_property
+    def stratification(self) -> Stratification:
+        """The design of stratified draws."""
+        sites = [site for site in self.sites if site.draws]
+        return Stratification(
+            tuple(s.rate if s.is_mask and 0 < s.rate < 1 else 0.5 for s in sites)
+        )
 
     def covers(self, run: Pass) -> bool:
         """Whether a pass went only where the plan has been."""

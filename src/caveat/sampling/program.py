@@ -7,7 +7,7 @@ A program is written once; its constants are given when it is used (:meth:`bound
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
 from types import CodeType
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from caveat._strata import SLICE
-from caveat._threads import in_order
+from caveat._threads import in_order, one_core
 from caveat._torch import below_autograd
 from caveat.sampling.checks import Departed
 from caveat.sampling.tape import Op, Ref, Tape, map_refs
@@ -27,6 +27,8 @@ _NOISE_PER_BLOCK = 1 << 20
 _NOISE_KEPT = 1 << 18  # numbers; the same draws are often asked for again
 _SETS_KEPT = 4
 _WORTH_THREADS = 2e8  # multiplications, as many as take some hundredths of a second
+_NO_WORK = 4e6  # as many as take less time than threads need to find each other
+_AS_IT_IS = nullcontext()
 _TOO_LARGE = (
     1 << 26
 )  # numbers that a draw holds; several draws would hold several times
@@ -163,8 +165,9 @@ class Bound:
     def blocks(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...]]:
         """The noisy outputs of many draws at a time, (draws, *shape)."""
         streams: list[Callable[[range], Tensor]] = []
+        small = len(draws) * self._program.work < _NO_WORK
         for numbers in self._blocks(draws):
-            with torch.no_grad(), below_autograd():
+            with one_core() if small else _AS_IT_IS, torch.no_grad(), below_autograd():
                 noise = self._noise(seed, numbers, streams)
                 outputs = self._program.run(self._constants, noise)
             yield outputs

@@ -9,7 +9,6 @@ it reads does not change a model's way.
 import argparse
 import sys
 import types
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -66,13 +65,14 @@ def is_foreign(kind: type) -> bool:
     return kind not in _KNOWN and _package(kind) in _FOREIGN
 
 
-def stored_in(value: Any) -> Iterator[tuple[str, Any]]:
-    """The attributes that an object itself has, in its dictionary or in slots."""
-    yield from list(getattr(value, "__dict__", {}).items())
+def slots_of(value: Any) -> list[Any]:
+    """What an object has in slots: a name, its value, the next name, …"""
     kind: Any = type(value)
+    found: list[Any] = []
     for name in _slots(kind):
         if hasattr(value, name):
-            yield name, getattr(value, name)
+            found += (name, getattr(value, name))
+    return found
 
 
 @lru_cache(1024)

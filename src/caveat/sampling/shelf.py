@@ -69,6 +69,9 @@ class Shelf:
     def put(self, batch: int, draw: int, block: Tensor) -> None:
         """Put down draws of a batch from ``draw`` on; they may have been there."""
         if self._n_draws is not None and not self._several:
+            if len(block) == self._n_draws:
+                self._only = block.clone()
+                return
             if self._only is None:
                 self._only = block.new_empty((self._n_draws, *block.shape[1:]))
             self._only[draw : draw + len(block)].copy_(block)

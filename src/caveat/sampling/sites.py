@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from caveat._progress import python_generator_kept
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.copying import ModelCopy
-from caveat.sampling.inputs import Batch, check_model
+from caveat.sampling.inputs import Batch, check_model, telling
 from caveat.sampling.keras_layers import drop_rate
+from caveat.sampling.names import check_names
 from caveat.sampling.noise import Law, Layout, NoiseSpec
 from caveat.sampling.passes import SiteCall
 from caveat.sampling.plans import Plan, plan_for
@@ -146,8 +147,10 @@ def audit(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
     [('1', 0.1, (1, 8))]
     """
     model = check_model(model)
+    check_names("audit", model, kwinputs)
     batch = call_batch(model, inputs, kwinputs, axis=0)
-    plan = plan_for(model, batch)
+    with telling(batch, model):
+        plan = plan_for(model, batch)
     firing = _firing_in_eval(model, batch, plan)
     seen, share = _timed(model, batch, plan)
     modules = ModelCopy(model).modules

@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 from caveat.errors import InputTypeError, ShapeError
 from caveat.sampling.arguments import argument_batch, call_batch, can_run
 from caveat.sampling.copying import original
-from caveat.sampling.inputs import Batch
+from caveat.sampling.inputs import Batch, method_signature
 
 _ROWS_AT_ONCE = 256  # of a data set, if nothing is said
 
@@ -79,7 +79,9 @@ def source_of(
     item. Rows of a data set are put together to batches.
     """
     items = args[0] if len(args) == 1 and not kwargs else None
-    if _is_data_set(items):
+    if isinstance(items, Tensor):
+        items = None  # the usual case, of every call
+    if items is not None and _is_data_set(items):
         loader = partial(_loader, items, batch_size or _ROWS_AT_ONCE)
         return Batches(partial(_streamed, loader, axis, None, model), passes_once=True)
     if isinstance(items, list | tuple) and not hasattr(items, "_fields"):
@@ -97,17 +99,24 @@ def source_of(
 
 def check_call(model: nn.Module, batch: Batch) -> None:
     """A clear word if the model cannot be called with these arguments."""
-    args, kwargs = batch.arguments
-    signature = _signature(model)
+    forward, form = original(model).forward, batch.structure.key
+    known = _forms.setdefault(getattr(forward, "__func__", model), set())
+    signature = None if form in known else signature_of(model)
     if signature is None:
         return
+    args, kwargs = batch.arguments
     try:
         signature.bind(*args, **kwargs)
+        known.add(form)
     except TypeError as error:
         given = ", ".join([type(a).__name__ for a in args] + [f"{k}=" for k in kwargs])
         name, first = type(model).__name__, next(iter(signature.parameters), "x")
         message = _CANNOT.format(name=name, given=given, error=error, first=first)
         raise InputTypeError(message) from None
+
+
+# How functions were called before, which they can be.
+_forms: "WeakKeyDictionary[Any, set[Any]]" = WeakKeyDictionary()
 
 
 def _streamed(
@@ -137,7 +146,7 @@ def _batch_of_item(item: Any, axis: int, model: nn.Module) -> Batch:
 
 def _check_meant(model: nn.Module, count: int) -> None:
     """Labels must not be passed for what a model can do without."""
-    signature = _signature(model)
+    signature = signature_of(model)
     if signature is None or count < 2:
         return
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -159,21 +168,9 @@ def _check_meant(model: nn.Module, count: int) -> None:
     )
 
 
-def _signature(model: nn.Module) -> inspect.Signature | None:
-    forward = original(model).forward
-    own = getattr(forward, "__func__", None)
-    if own is not None and own in _signatures:
-        return _signatures[own]
-    try:
-        found = inspect.signature(forward)
-    except (ValueError, TypeError):
-        return None
-    if own is not None:
-        _signatures[own] = found
-    return found
-
-
-_signatures: "WeakKeyDictionary[Any, inspect.Signature]" = WeakKeyDictionary()
+def signature_of(model: nn.Module) -> inspect.Signature | None:
+    """What the forward of a model takes; None if that cannot be told."""
+    return method_signature(original(model).forward)
 
 
 # ------------------------------------------------------------ kinds of iterables
@@ -221,7 +218,7 @@ def _is_argument(model: nn.Module, items: Sequence[Any], axis: int) -> bool:
         return False
     if not can_run(model, partial(_batch_of_item, items[0], axis, model)):
         return True
-    signature = _signature(model)
+    signature = signature_of(model)
     argument = next(iter(signature.parameters), "x") if signature else "x"
     kind, name = type(items).__name__, type(model).__name__
     found = {"kind": kind, "n": len(items), "name": name, "argument": argument}
@@ -234,7 +231,7 @@ def _annotated(model: nn.Module) -> bool | None:
         hints = typing.get_type_hints(original(model).forward)
     except Exception:  # names that are not there at run time
         return None
-    signature = _signature(model)
+    signature = signature_of(model)
     first = next(iter(signature.parameters), None) if signature else None
     hint = hints.get(first) if first is not None else None
     if hint is Tensor:

@@ -10,9 +10,10 @@ one that was met twice, or holds itself, as one.
 
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -61,7 +62,7 @@ class Structure:
         """How many leaves there are."""
         return sum(1 for _ in self.inside())
 
-    @property
+    @cached_property
     def key(self) -> Any:
         """Equal for structures that are made in the same way."""
         return str(self.spec), tuple(
@@ -105,6 +106,20 @@ class Structure:
 def flatten(value: Any) -> tuple[list[Any], Structure]:
     """The leaves of a value, and how it is put together again."""
     return _Opening().flatten(value, ())
+
+
+def flatten_call(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], Structure]:
+    """The leaves of ``(args, kwargs)``; quick if they are plain tensors."""
+    if all(type(v) is Tensor for v in (*args, *kwargs.values())):
+        return [*args, *kwargs.values()], _of_tensors(len(args), tuple(kwargs))
+    return flatten((args, dict(kwargs)))
+
+
+@lru_cache(256)
+def _of_tensors(n_args: int, names: tuple[str, ...]) -> Structure:
+    return flatten(((None,) * n_args, dict.fromkeys(names)))[1]
 
 
 def leaves_of(value: Any) -> list[Any]:

@@ -95,7 +95,7 @@ def kl_row_upper_bound(
     5.985255279
     """
     mean, keep, std = _row(mean, keep_prob, component_std)
-    length = validation.positive("lengthscale", lengthscale)
+    length = validation.lengthscale(lengthscale)
     rows = mean * _along(keep, mean)
     return divergence.two_components_above(rows, keep, std.log(), length)
 
@@ -236,7 +236,7 @@ def kl_row_monte_carlo(
     True
     """
     n_draws = validation.several("n_draws", n_draws)
-    length = validation.positive("lengthscale", lengthscale)
+    length = validation.lengthscale(lengthscale)
     mean, keep, std = _row(mean, keep_prob, component_std)
     keep, std = _along(keep, mean), _along(std, mean)
     generator = torch.Generator(mean.device).manual_seed(as_seed(seed) % 2**63)
@@ -276,7 +276,7 @@ def kl_bias(
     1.0
     """
     mean, _, std = _row(mean, 1.0, component_std)
-    length = validation.positive("lengthscale", lengthscale)
+    length = validation.lengthscale(lengthscale)
     return divergence.gaussian(mean, _along(std.log(), mean), length).sum(-1)
 
 

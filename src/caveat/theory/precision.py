@@ -76,7 +76,8 @@ def model_precision(
     length, keep, n_rows = _prior(lengthscale, keep_prob, n_train)
     penalty = validation.positive("l2_penalty", l2_penalty)
     # E15: tau = c l² / (N lambda), times p; with W = p M divided by p
-    return _times_keep(loss.scale * length**2 / (n_rows * penalty), keep, inverted)
+    tau = _times_keep(loss.scale * length**2 / (n_rows * penalty), keep, inverted)
+    return _in_range("precision", tau)
 
 
 def l2_penalty(
@@ -116,7 +117,7 @@ def l2_penalty(
         precision=precision, lengthscale=lengthscale, n_train=n_train, loss=loss
     )
     # E14: lambda = p lambda_b on M; lambda_b / p on W = p M, as p |M|² = |W|² / p
-    return _times_keep(unit, keep, inverted)
+    return _in_range("l2_penalty", _times_keep(unit, keep, inverted))
 
 
 def bias_l2_penalty(
@@ -149,7 +150,7 @@ def bias_l2_penalty(
     tau = _precision_of(loss, precision)
     length, _, n_rows = _prior(lengthscale, 1.0, n_train)
     # E13: lambda_b = c l² / (tau N)
-    return loss.scale * length**2 / (n_rows * tau)
+    return _in_range("l2_penalty", loss.scale * length**2 / (n_rows * tau))
 
 
 def lengthscale(
@@ -188,7 +189,7 @@ def lengthscale(
     _, keep, n_rows = _prior(1.0, keep_prob, n_train)
     # E16: l² = tau N lambda / c, divided by p; with W = p M times p
     squared = _times_keep(tau * n_rows * penalty / loss.scale, keep, not inverted)
-    return math.sqrt(squared)
+    return math.sqrt(_in_range("square of the lengthscale", squared))
 
 
 def weight_decay_from_penalty(l2_penalty: float) -> float:
@@ -274,7 +275,7 @@ def _prior(
     lengthscale: float, keep_prob: float, n_train: int
 ) -> tuple[float, float, int]:
     return (
-        validation.positive("lengthscale", lengthscale),
+        validation.lengthscale(lengthscale),
         validation.keep_prob("keep_prob", keep_prob),
         validation.positive_int("n_train", n_train),
     )
@@ -288,6 +289,16 @@ def _precision_of(loss: Loss, precision: float) -> float:
             f"Got {precision}; pass precision=1.0, or a Loss of squared errors."
         )
     return tau
+
+
+def _in_range(name: str, found: float) -> float:
+    """A result that neither overflowed nor underflowed."""
+    if not 0.0 < found < math.inf:
+        raise ParameterError(
+            f"The {name} that follows is too large or too small for a number: {found}. "
+            f"Look at the units of what was given."
+        )
+    return found
 
 
 def _times_keep(value: float, keep_prob: float, divide: bool) -> float:

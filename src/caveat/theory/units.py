@@ -34,7 +34,7 @@ def precision_in_units_of_y(precision: Values, target_std: Values) -> Values:
     """
     tau, std = _tau_and_std(precision, target_std)
     # E18: tau = tau_std / s²
-    return tau / std**2
+    return _in_range(tau / std / std)
 
 
 def precision_in_standard_units(precision: Values, target_std: Values) -> Values:
@@ -58,7 +58,7 @@ def precision_in_standard_units(precision: Values, target_std: Values) -> Values
     4.0
     """
     tau, std = _tau_and_std(precision, target_std)
-    return tau * std**2
+    return _in_range(tau * std * std)
 
 
 def log_density_shift(
@@ -92,6 +92,12 @@ def log_density_shift(
         )
     # E19: log p(y) = log p(y / s) - sum_d log s_d
     return -n_equal * float(validation.positive_tensor("target_std", std).log().sum())
+
+
+def _in_range(tau: Values) -> Values:
+    """A precision that neither overflowed nor underflowed in the new units."""
+    found: Values = validation.positive_values("precision in these units", tau)
+    return found
 
 
 def _tau_and_std(precision: Values, target_std: Values) -> tuple[Values, Values]:

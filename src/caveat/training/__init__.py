@@ -3,6 +3,7 @@
 from caveat.training.bayesian import Choices, LogUniform, bayesian_search
 from caveat.training.ensembles import Ensemble, Problem, fit_ensembles
 from caveat.training.fleet import train
+from caveat.training.kernel import KernelStatus, kernel_status
 from caveat.training.members import Member, Rows
 from caveat.training.objectives import (
     GaussianWithPrecision,
@@ -28,6 +29,8 @@ __all__ = [
     "Rows",
     "train",
     "Trained",
+    "kernel_status",
+    "KernelStatus",
     "Watch",
     "fit_module",
     "Problem",

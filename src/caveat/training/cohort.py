@@ -1,6 +1,7 @@
 """Members of a fleet that are computed together, step by step."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -105,32 +106,31 @@ class Cohort:
     def _batches(self, active: int, size: int) -> tuple[Tensor, Tensor]:
         """Places in the table (steps, members, batch) and the rows' shares."""
         rows = np.stack([o.take(size) for o in self._orders[:active]], 1)
-        there = rows >= 0
-        share = there / there.sum(-1, keepdims=True)
-        places = np.where(there, rows, 0) + self._starts[:active, None]
-        return (
-            torch.from_numpy(places),
-            torch.from_numpy(share.astype(np.float32)).unsqueeze(-1),
-        )
+        places, share = shared_out(rows)
+        places = places + self._starts[:active, None]
+        return torch.from_numpy(places), torch.from_numpy(share).unsqueeze(-1)
 
     def _rates(self, active: int, size: int) -> Tensor:
         """Learning rates (steps, members, 1); zero for members that have finished."""
         steps = self.step + np.arange(size)[:, None]
-        progress = steps / self.total[:active]
-        factor = decay(self._schedule.decay)(np.minimum(progress, 1.0))
-        peak = np.array([m.spec.schedule.learning_rate for m in self.members[:active]])
-        rates = np.where(progress < 1, factor * peak, 0.0)
-        return torch.from_numpy(rates.astype(np.float32)).unsqueeze(-1)
+        peaks = np.array([m.spec.schedule.learning_rate for m in self.members[:active]])
+        rates = rates_at(steps, self.total[:active], peaks, self._schedule.decay)
+        return torch.from_numpy(rates).unsqueeze(-1)
 
     def parameters(self) -> Tensor:
         """In the order in which the members were given."""
         return self._state[self._back]
 
+    def gradient_sizes(self) -> Tensor:
+        """Roots of Adam's second moments, in that order, too."""
+        return self._adam.square[self._back].sqrt()
+
     def result(self, watch: Watch | None) -> StackedNetworks:
         parameters = self.parameters()
         stopped = torch.from_numpy(self.total[self._back])
         if watch is not None:
-            parameters, stopped = watch.best(parameters, stopped)
+            parameters, when = watch.best(parameters, stopped)
+            stopped = torch.minimum(when, stopped)  # it may have ended before a look
         members = tuple(self.members[i] for i in self._back)
         finite = parameters.isfinite().all(1).tolist()
         diverged = tuple(
@@ -139,6 +139,40 @@ class Cohort:
         return StackedNetworks(
             members, diverged, stopped, self._architecture, parameters
         )
+
+
+def shared_out(
+    rows: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Rows of batches (..., batch) and the share of each in the mean loss.
+
+    Places that a batch leaves empty, -1, become row 0 with no share.
+    """
+    there = rows >= 0
+    if there.all():
+        share = np.full(rows.shape, 1 / rows.shape[-1], dtype=np.float32)
+        return np.ascontiguousarray(rows), share
+    share = (there / there.sum(-1, keepdims=True)).astype(np.float32)
+    return np.where(there, rows, 0), share
+
+
+def rates_at(steps: Any, totals: Any, peaks: Any, name: str) -> NDArray[np.float32]:
+    """Learning rates after some steps of all; zero for those that have finished.
+
+    Parameters
+    ----------
+    steps, totals, peaks : arrays that fit together
+        Steps done, steps to do, and the highest rates.
+    name : str
+        Of the decay.
+
+    Returns
+    -------
+    array of float32
+    """
+    progress = steps / totals
+    factor = decay(name)(np.minimum(progress, 1.0))
+    return np.where(progress < 1, factor * peaks, 0.0).astype(np.float32)
 
 
 def _table(

@@ -12,9 +12,15 @@ import torch
 
 from caveat._progress import ProgressBar
 from caveat._threads import Stopped, side_by_side
-from caveat.errors import CaveatWarning, ParameterError, ShapeError
+from caveat.errors import (
+    CaveatWarning,
+    ParameterError,
+    ShapeError,
+    UnsupportedModelError,
+)
 from caveat.noise import Noise
 from caveat.training.cohort import Cohort
+from caveat.training.compiled import refusal, train_compiled
 from caveat.training.families import train_one_by_one
 from caveat.training.members import Member, Rows
 from caveat.training.stacked import StackedNetworks
@@ -32,6 +38,7 @@ def train(
     watch: Watch | None = None,
     n_threads: int | None = None,
     progress: bool | None = False,
+    compiled: bool | None = None,
 ) -> Trained:
     """Train all members at once, each on its data set with its own settings.
 
@@ -49,6 +56,10 @@ def train(
         How many cores to use, by default as many as torch does.
     progress : bool or None
         Show a progress bar; None shows it on a terminal.
+    compiled : bool, optional
+        Train by the compiled kernel (see :func:`kernel_status`) or by torch; the same
+        networks up to rounding. By default the kernel, where it is there and covers the
+        members; True is an error where not.
 
     Returns
     -------
@@ -70,20 +81,42 @@ def train(
     torch.Size([100, 2, 40, 1])
     """
     _check(members, data, watch)
+    refused = None if compiled is False else refusal(members, data, watch)
+    if compiled and refused is not None:
+        raise UnsupportedModelError(_NOT_COMPILED.format(reason=refused))
     if isinstance(members[0].spec.noise, Noise):
         return train_one_by_one(members, data, progress=progress)
+    threads = n_threads or torch.get_num_threads()
+    with _bar(members, data, progress) as bar:
+        if compiled is not False and refused is None:
+            trained = train_compiled(members, data, watch, threads, bar)
+        else:
+            trained = _train_by_torch(members, data, watch, threads, bar)
+    if trained.diverged:
+        names = _some(trained.diverged)
+        warnings.warn(_DIVERGED.format(names=names), CaveatWarning, stacklevel=2)
+    return trained
+
+
+def _train_by_torch(
+    members: Sequence[Member],
+    data: Sequence[Rows],
+    watch: Watch | None,
+    n_threads: int,
+    bar: ProgressBar,
+) -> StackedNetworks:
     if watch is None:
         parts = _cohorts(members, data)
     else:
+        watch = watch.afresh()
         parts = [list(range(len(members)))]
-    with _bar(members, data, progress) as bar:
-        done = side_by_side(
-            lambda part, stopped: _train_cohort(
-                [members[i] for i in part], data, watch, bar, stopped
-            ),
-            parts,
-            n_threads or torch.get_num_threads(),
-        )
+    done = side_by_side(
+        lambda part, stopped: _train_cohort(
+            [members[i] for i in part], data, watch, bar, stopped
+        ),
+        parts,
+        n_threads,
+    )
     return _joined(done, [i for part in parts for i in part])
 
 
@@ -107,7 +140,8 @@ def _train_cohort(
     run = Cohort(members, data)
     for done in run.chunks(watch.every if watch else run.n_steps, stopped):
         bar.advance(done * len(members))
-        if watch is not None and watch.is_due(run.step):
+        is_last = run.step == run.n_steps
+        if watch is not None and (is_last or watch.is_due(run.step)):
             watch.look(run.stack, run.parameters(), run.step)
             if watch.has_given_up():
                 break
@@ -115,7 +149,7 @@ def _train_cohort(
 
 
 def _joined(parts: Sequence[StackedNetworks], order: Sequence[int]) -> StackedNetworks:
-    """Cohorts as one fleet in the order of its members; warns of those diverged."""
+    """Cohorts as one fleet in the order of its members."""
     back = np.argsort(order).tolist()
     joined = StackedNetworks(
         tuple(member for part in parts for member in part.members),
@@ -124,9 +158,6 @@ def _joined(parts: Sequence[StackedNetworks], order: Sequence[int]) -> StackedNe
         parts[0].architecture,
         torch.cat([part.parameters for part in parts]),
     )
-    if joined.diverged:
-        names = _some(joined.diverged)
-        warnings.warn(_DIVERGED.format(names=names), CaveatWarning, stacklevel=3)
     return joined[back]
 
 
@@ -143,6 +174,8 @@ _NO_ROWS = """schedule.early_stopping needs rows to stop by. fit_ensembles holds
 out; train needs watch=Watch(rows, ...)."""
 _NOT_ALIKE = """members of one fleet must have the same hidden units, activation, noise,
 objective, batch size, decay, keep_last and early stopping. Train others apart."""
+_NOT_COMPILED = """compiled=True asks for the compiled kernel, which cannot be used:
+{reason}. Leave compiled out to train by torch."""
 _DIVERGED = """the weights of {names} are not finite: training diverged.
 The other members are not affected. Lower the learning rate of these."""
 
@@ -168,7 +201,9 @@ def _check(
     for member in members:
         _check_member(member, len(data))
     for place, rows in enumerate(data):
-        _check_rows(rows, place, data[0])
+        _check_rows(rows, f"data set {place}", data[0])
+    if watch is not None:
+        _check_watch(watch, len(members), data[0])
 
 
 def _check_stopping(member: Member, watch: Watch | None) -> None:
@@ -192,14 +227,27 @@ def _check_member(member: Member, n_sets: int) -> None:
         )
 
 
-def _check_rows(rows: Rows, place: int, first: Rows) -> None:
+def _check_watch(watch: Watch, n_members: int, first: Rows) -> None:
+    if len(watch.rows) != n_members:
+        raise ParameterError(
+            f"watch must hold one set of rows per member, {n_members}. "
+            f"Got {len(watch.rows)}."
+        )
+    checked = set()
+    for place, rows in enumerate(watch.rows):
+        if id(rows) not in checked:  # members of an ensemble share theirs
+            _check_rows(rows, f"set {place} of watch", first)
+            checked.add(id(rows))
+
+
+def _check_rows(rows: Rows, name: str, first: Rows) -> None:
     shapes = (rows.x.shape[1], rows.y.shape[1])
     expected = (first.x.shape[1], first.y.shape[1])
     if not len(rows) or shapes != expected:
         raise ShapeError(
-            f"data set {place} must have rows of {expected[0]} inputs and "
+            f"{name} must have rows of {expected[0]} inputs and "
             f"{expected[1]} targets, as the first has. Got {tuple(rows.x.shape)} and "
             f"{tuple(rows.y.shape)}."
         )
     if not (rows.x.isfinite().all() and rows.y.isfinite().all()):
-        raise ParameterError(f"data set {place} must be finite. Got NaN or infinity.")
+        raise ParameterError(f"{name} must be finite. Got NaN or infinity.")

@@ -78,7 +78,7 @@ class NetworkSpec:
         self._set("hidden", _widths(self.hidden))
         for name in ("drop_rate", "input_drop_rate"):
             self._set(name, _rate(name, getattr(self, name)))
-        self._set("lengthscale", validation.positive("lengthscale", self.lengthscale))
+        self._set("lengthscale", validation.lengthscale(self.lengthscale))
         if self.precision is not None:
             self._set("precision", validation.positive("precision", self.precision))
         self._set("n_members", validation.positive_int("n_members", self.n_members))

@@ -6,6 +6,7 @@ on one matrix, and each network can have its own rate and decay.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from caveat.training.objectives import Objective
 
 Layers = list[tuple[Tensor, Tensor]]
 Factors = Sequence[Tensor | None]
+
+_FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
 
 
 def layers(flat: Tensor, architecture: Architecture) -> Layers:
@@ -138,15 +141,18 @@ class Adam:
         Updated in place.
     decay : Tensor, of the same shape
         Twice the L2 penalty of each parameter.
-    """
 
-    _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
+    Attributes
+    ----------
+    square : Tensor, of the same shape
+        The running mean of squared gradients.
+    """
 
     def __init__(self, parameters: Tensor, decay: Tensor) -> None:
         self._parameters = parameters
         self._decay = decay
         self._mean = torch.zeros_like(parameters)
-        self._square = torch.zeros_like(parameters)
+        self.square = torch.zeros_like(parameters)
         self._step = 0
 
     def step(self, gradient: Tensor, rates: Tensor) -> None:
@@ -162,11 +168,29 @@ class Adam:
         self._step += 1
         count = len(gradient)
         weights, mean = self._parameters[:count], self._mean[:count]
-        square = self._square[:count]
+        square = self.square[:count]
         gradient.addcmul_(weights, self._decay[:count])
-        mean.lerp_(gradient, 1 - self._FIRST)
-        square.mul_(self._SECOND).addcmul_(gradient, gradient, value=1 - self._SECOND)
-        unbiased = (1 - self._SECOND**self._step) ** 0.5
-        scale = torch.sqrt(square, out=gradient).add_(self._EPSILON * unbiased)
-        rates = rates * (unbiased / (1 - self._FIRST**self._step))
-        weights.sub_(torch.div(mean, scale, out=scale).mul_(rates))
+        mean.lerp_(gradient, 1 - _FIRST)
+        square.mul_(_SECOND).addcmul_(gradient, gradient, value=1 - _SECOND)
+        factor, epsilon = corrections(self._step)
+        scale = torch.sqrt(square, out=gradient).add_(epsilon)
+        weights.sub_(torch.div(mean, scale, out=scale).mul_(rates * factor))
+
+
+def corrections(step: Any) -> tuple[Any, Any]:
+    """What Adam's moments, which start at zero, make of a rate and its epsilon.
+
+    Parameters
+    ----------
+    step : int or array of int
+        From 1 on.
+
+    Returns
+    -------
+    factor : float or array
+        On the learning rate.
+    epsilon : float or array
+        Beside the root of the second moment.
+    """
+    unbiased = (1 - _SECOND**step) ** 0.5
+    return unbiased / (1 - _FIRST**step), _EPSILON * unbiased

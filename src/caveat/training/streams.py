@@ -60,18 +60,20 @@ class RowOrder:
 
     def take(self, n_steps: int) -> NDArray[np.int64]:
         """The next batches, shape (steps, batch); -1 where a batch has no more rows."""
-        parts = [self._waiting]
-        while sum(map(len, parts)) < n_steps:
-            parts.append(self._epoch())
-        batches = np.concatenate(parts)
+        missing = max(0, n_steps - len(self._waiting))
+        new = self._epochs(-(-missing // self._n_steps))
+        batches = np.concatenate([self._waiting, new])
         self._waiting = batches[n_steps:]
         return batches[:n_steps]
 
-    def _epoch(self) -> NDArray[np.int64]:
+    def _epochs(self, count: int) -> NDArray[np.int64]:
+        """Batches of whole epochs, shape (steps, batch)."""
         places = self._n_steps * self._size
-        order = np.full(max(places, self._n_rows), -1, dtype=np.int64)
-        order[: self._n_rows] = self._rng.permutation(self._n_rows)
-        return order[:places].reshape(self._n_steps, self._size)
+        order = np.full((count, max(places, self._n_rows)), -1, dtype=np.int64)
+        order[:, : self._n_rows] = np.arange(self._n_rows)
+        for epoch in order[:, : self._n_rows]:
+            self._rng.shuffle(epoch)
+        return order[:, :places].reshape(-1, self._size)
 
 
 class FactorSource(Protocol):
@@ -92,6 +94,30 @@ class FactorSource(Protocol):
 Rates = Sequence[tuple[float, ...]]
 
 
+def drop_levels(drop_rates: Rates) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
+    """From which of 2^16 random numbers on a unit is kept, and what it is scaled by.
+
+    Parameters
+    ----------
+    drop_rates : sequence of tuple of float
+        Of each member, one per weight layer.
+
+    Returns
+    -------
+    thresholds : array of int16, shape (members, layers)
+    scales : array of float32, of the same shape
+    """
+    levels = np.rint(np.array(drop_rates) * _LEVELS).astype(np.int64)
+    keep = 1.0 - levels / _LEVELS
+    return (levels - _LEVELS // 2).astype(np.int16), (1.0 / keep).astype(np.float32)
+
+
+def gaussian_stds(drop_rates: Rates) -> NDArray[np.float32]:
+    """Standard deviations of Gaussian factors, shape (members, layers)."""
+    rates = np.array(drop_rates)
+    return np.sqrt(rates / (1.0 - rates)).astype(np.float32)
+
+
 @final
 class DropFactors:
     """Factors 0 or 1/keep_prob, from 16 random bits each.
@@ -105,13 +131,11 @@ class DropFactors:
     """
 
     def __init__(self, drop_rates: Rates, fan_ins: Sequence[int]) -> None:
-        rates = np.array(drop_rates)
-        levels = np.rint(rates * _LEVELS).astype(np.int64)
-        keep = 1.0 - levels / _LEVELS
+        thresholds, scales = drop_levels(drop_rates)
         self._fan_ins = fan_ins
-        self._used = [bool(column.any()) for column in levels.T]
-        self._thresholds = _columns((levels - _LEVELS // 2).astype(np.int16))
-        self._scales = _columns((1.0 / keep).astype(np.float32))
+        self._used = [bool((column > -_LEVELS // 2).any()) for column in thresholds.T]
+        self._thresholds = _columns(thresholds)
+        self._scales = _columns(scales)
         self._memory: dict[tuple[int, ...], Tensor] = {}
 
     def raw(
@@ -158,7 +182,7 @@ class GaussianFactors:
         rates = np.array(drop_rates)
         self._fan_ins = fan_ins
         self._used = [bool(column.any()) for column in rates.T]
-        self._sds = _columns(np.sqrt(rates / (1.0 - rates)).astype(np.float32))
+        self._sds = _columns(gaussian_stds(drop_rates))
 
     def raw(
         self, rng: np.random.Generator, n_steps: int, rows: int

@@ -33,7 +33,11 @@ def test_a_group_shares_its_noise():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"drop_rate": 1.0}, ParameterError, r"\[0, 1\). Got 1.0 at drop_rate"),
+        (
+            {"drop_rate": 1.0},
+            ParameterError,
+            r"\[0, 1\). Got 1.0: a unit that is always",
+        ),
         ({"drop_rate": [0.1, -0.1, 0.2]}, ParameterError, "Got -0.1"),
         ({"drop_rate": np.nan}, ParameterError, "Got nan"),
         ({"drop_rate": [0.1, 0.2]}, ShapeError, r"\(3,\). Got the shape \(2,\)"),

@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import integrate, stats
 
 from caveat.errors import CaveatWarning, InputTypeError
 from caveat.theory.kernels import (
@@ -16,6 +17,7 @@ from caveat.theory.kernels import (
     Smooth,
     expected_product,
 )
+from caveat.theory.kernels.base import norm_of
 from caveat.theory.kernels.covariances import Covariances
 from caveat.theory.kernels.naming import NAMED
 from tests.theory.kernels.cases import SMOOTH, X, Y, pairs, plain
@@ -89,6 +91,46 @@ def test_kinks_are_known_by_their_error():
     q, rough = plain(1.0, 1.0, 0.9999), Smooth(LeakyRelu().__call__)
     error = abs(rough.product_mean(q) - LeakyRelu().product_mean(q)).max()
     assert 1e-9 < error < rough.error_bound(q) < 1e-3
+
+
+@pytest.mark.parametrize("kink", [0.0, 0.00625, 0.013, -0.7, 4.0])
+@pytest.mark.parametrize("rho", [0.9999, 0.3, -0.9])
+def test_the_error_of_a_kink_anywhere_is_below_what_is_told(kink, rho):
+    """max(z - t, 0), against a one-dimensional integral split at the kink."""
+    q, rough = plain(1.0, 1.0, rho), Smooth(lambda z: np.maximum(z - kink, 0.0))
+    rest = np.sqrt(1.0 - rho**2)
+
+    def inner(u):  # E max(v - t, 0) given u
+        mean = rho * u - kink
+        if rest == 0.0:
+            return max(mean, 0.0)
+        z = mean / rest
+        return mean * stats.norm.cdf(z) + rest * stats.norm.pdf(z)
+
+    parts = [
+        integrate.quad(
+            lambda u: (u - kink) * inner(u) * stats.norm.pdf(u), low, high, epsabs=1e-14
+        )[0]
+        for low, high in ((kink, kink + 2.0), (kink + 2.0, 12.0))
+    ]
+    size = rough.square_mean(np.ones(1))[0]
+    error = abs(rough.product_mean(q)[0, 0] - sum(parts)) / size
+    assert error <= rough.error_bound(q)
+
+
+@pytest.mark.parametrize("name", ["relu", "abs", "leaky_relu", "step", "sign"])
+@pytest.mark.parametrize("variance", [0.01, 1.0, 1e4])
+def test_callable_twins_of_closed_forms_are_as_near_as_they_tell(name, variance):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(12, 3))
+    y = np.concatenate([x[:4], -x[4:8], x[8:] + 1e-3])
+    q = Covariances.of_inputs(x, y, weight_variance=variance, bias_variance=0.1)
+    closed, rough = NAMED[name], Smooth(NAMED[name].__call__)
+    size = norm_of(closed.square_mean(q.xx), closed.square_mean(q.yy))
+    error = np.abs(rough.product_mean(q) - closed.product_mean(q)) / size
+    assert error.max() <= rough.error_bound(q)
+    squares = rough.square_mean(q.xx) / closed.square_mean(q.xx) - 1.0
+    assert np.abs(squares).max() <= rough.error_bound(q)
 
 
 def test_kernels_tell_the_error_but_not_in_a_search():

@@ -138,7 +138,7 @@ class SmoothProblem:
     def __post_init__(self) -> None:
         check.positive_int("n_features", self.n_features)
         check.positive_int("n_arms", self.n_arms)
-        check.positive("lengthscale", self.lengthscale)
+        check.lengthscale(self.lengthscale)
 
     def rounds(self, n_rounds: int, seed: int) -> BanditRounds:
         """So many rounds; the same for the same seed."""

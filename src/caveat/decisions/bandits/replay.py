@@ -53,7 +53,8 @@ class ReplayTraining:
     def __post_init__(self) -> None:
         for name in ("every", "n_steps", "batch_size"):
             check.positive_int(name, getattr(self, name))
-        for name in ("learning_rate", "lengthscale", "precision"):
+        check.lengthscale(self.lengthscale)
+        for name in ("learning_rate", "precision"):
             check.positive(name, getattr(self, name))
 
     def penalties(self, drop_rates: list[float], n_rows: int) -> tuple[Tensor, Tensor]:

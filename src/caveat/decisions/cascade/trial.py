@@ -4,16 +4,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from caveat import _validation as check
 from caveat.decisions.cascade.search import Trial
 from caveat.decisions.cascade.stages import Person, Stage
 from caveat.decisions.rows import n_rows
 from caveat.decisions.scores import checked_scores
 from caveat.errors import InputTypeError, ShapeError
+from caveat.evaluation.targets import observed_labels, observed_values
 from caveat.predictive import ClassificationPredictive, Predictive
 
 Array = NDArray[np.float64]
@@ -35,13 +34,10 @@ def default_loss(predictive: Any, y: Any) -> Tensor:
     -------
     Tensor, shape (rows,)
     """
-    found = y if isinstance(y, Tensor) else torch.as_tensor(np.asarray(y))
     if isinstance(predictive, ClassificationPredictive):
-        *shape, n_classes = predictive.probs.shape
-        labels = check.class_labels(found, shape, n_classes)
-        return (predictive.label.cpu() != labels.cpu()).double()
-    mean = predictive.mean
-    wanted = check.target(found.double().reshape(mean.shape), mean)
+        labels = observed_labels(predictive, y)
+        return (predictive.label != labels).double().cpu()
+    mean, wanted = predictive.mean, observed_values(predictive, y)
     return (mean - wanted).double().square().reshape(len(mean), -1).sum(1)
 
 

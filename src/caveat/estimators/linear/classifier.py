@@ -7,10 +7,12 @@ import torch
 from scipy.special import stdtr
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from caveat import _validation
 from caveat.errors import ParameterError
+from caveat.estimators.checking import validate_data
+from caveat.estimators.labels import label_numbers
 from caveat.estimators.linear.base import LinearSettings, generator_of
 from caveat.estimators.linear.settings import new_matrix
 from caveat.maxent.linear import Features, LinearPosterior
@@ -144,6 +146,25 @@ class BayesianDropoutClassifier(ClassifierMixin, LinearSettings):  # type: ignor
         if positive.shape[1] == 1:
             return np.hstack([1.0 - positive, positive])
         return positive / positive.sum(1, keepdims=True)
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Mean log probability of observed labels, by :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (rows, features)
+            Rows.
+        y : array, shape (rows,)
+            Their labels.
+
+        Returns
+        -------
+        float
+        """
+        probs = self.predict_proba(X)
+        numbers = label_numbers(self.classes_, y, len(probs))
+        with np.errstate(divide="ignore"):
+            return float(np.log(probs[np.arange(len(probs)), numbers]).mean())
 
     def predictive(
         self, X: Any, *, n_draws: int = 100, random_state: Any = None

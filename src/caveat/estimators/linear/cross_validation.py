@@ -11,6 +11,7 @@ from caveat.estimators.linear.settings import (
     make_design,
     training_data,
     variance_prior,
+    warned_without_noise,
 )
 from caveat.maxent.linear import (
     LinearPosterior,
@@ -134,7 +135,7 @@ class BayesianDropoutRegressionCV(DropoutLinearModel):
         self.scores_ = scores.reshape(len(self.drop_rates), -1)
         self.best_score_ = float(scores[best])
         self.drop_rate_, self.prior_precision_ = pairs[best]
-        self._keep(posterior(*pairs[best]))
+        self._keep(warned_without_noise(posterior(*pairs[best])))
         return self
 
     def _pairs(self) -> list[tuple[float, float]]:

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_X_y
 
 from caveat._validation import drop_rate as valid_rate
 from caveat.errors import ParameterError, ShapeError
+from caveat.estimators.checking import validate_pair
 from caveat.estimators.linear.settings import TOLERANCE, prior_precision
 from caveat.maxent.linear import Features, make_intercept
 from caveat.maxent.linear.arrays import Array
@@ -68,7 +68,7 @@ def dropout_path(
     array([[0.814665, 0.677269],
            [0.38637 , 0.308595]])
     """
-    matrix, response = check_X_y(
+    matrix, response = validate_pair(
         X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True
     )
     features, y = Features(matrix), np.asarray(response, dtype=np.float64)

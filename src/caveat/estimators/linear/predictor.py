@@ -11,6 +11,7 @@ from torch import Tensor
 from caveat import _validation
 from caveat.estimators.linear.base import SparseInput, generator_of
 from caveat.estimators.linear.settings import new_matrix
+from caveat.evaluation.targets import observed_values
 from caveat.maxent.linear import LinearPosterior, log_evidence, log_normalizer
 from caveat.maxent.linear.arrays import Array
 from caveat.maxent.linear.dropped import dropped_components
@@ -151,8 +152,8 @@ class DropoutLinearModel(RegressorMixin, SparseInput):  # type: ignore[misc]
         float
             For single rows ask ``predictive(X).log_prob``.
         """
-        observed = torch.as_tensor(np.asarray(y, dtype=np.float64))
-        return float(self.predictive(X).log_prob(observed).mean())
+        predictive = self.predictive(X)
+        return float(predictive.log_prob(observed_values(predictive, y)).mean())
 
     def sample_posterior(
         self, n_draws: int = 1, random_state: Any = None

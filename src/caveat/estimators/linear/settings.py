@@ -6,9 +6,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from caveat.errors import CaveatWarning, ParameterError
+from caveat.estimators.checking import validate_data
 from caveat.maxent.linear import (
     Design,
     Features,
@@ -18,7 +18,7 @@ from caveat.maxent.linear import (
     make_intercept,
     make_noise,
 )
-from caveat.maxent.linear.arrays import Array, Matrix
+from caveat.maxent.linear.arrays import Array, Matrix, canonical
 from caveat.maxent.linear.paths import EXACT_UP_TO
 from caveat.maxent.linear.posterior import JEFFREYS
 
@@ -44,8 +44,8 @@ def training_data(
 
 def new_matrix(estimator: Any, X: Any) -> Matrix:
     """Checked rows to predict for."""
-    return validate_data(
-        estimator, X, accept_sparse="csr", dtype=np.float64, reset=False
+    return canonical(
+        validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, reset=False)
     )
 
 
@@ -110,7 +110,20 @@ def fit_with(
         )
     _warn_if_inert(design)
     chosen = _suited(design) if solver == "auto" else solver
-    return fit_posterior(design, y, prior=prior, solver=chosen, tol=TOLERANCE)
+    found = fit_posterior(design, y, prior=prior, solver=chosen, tol=TOLERANCE)
+    return warned_without_noise(found)
+
+
+_NO_NOISE = """The response is fitted without any error (it is constant, or 0), so the
+noise variance is 0 and predictions are points without uncertainty. If that is not what
+is meant, give the noise a prior: variance_prior=(shape, rate)."""
+
+
+def warned_without_noise(posterior: LinearPosterior) -> LinearPosterior:
+    """The posterior; a warning if it leaves no noise at all."""
+    if posterior.rate == 0.0:
+        warnings.warn(_NO_NOISE, CaveatWarning, stacklevel=3)
+    return posterior
 
 
 def _warn_if_inert(design: Design) -> None:

@@ -15,6 +15,22 @@ def is_sparse(matrix: Matrix) -> bool:
     return bool(sp.issparse(matrix))
 
 
+def canonical(matrix: Matrix) -> Matrix:
+    """A dense matrix as it is, a sparse one as CSR in which no place is stored twice.
+
+    Repeated entries add up, so nothing but sums can be told from ``data`` before. What
+    was given is left as it is.
+    """
+    if not is_sparse(matrix):
+        return matrix
+    found = matrix.tocsr()
+    if found.has_canonical_format:
+        return found
+    found = found.copy()
+    found.sum_duplicates()
+    return found
+
+
 def scale_columns(matrix: Matrix, scale: Array) -> Matrix:
     """The matrix with each column multiplied; a sparse copy shares its indices."""
     if not is_sparse(matrix):

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from caveat.maxent.linear.arrays import Array, Matrix
+from caveat.maxent.linear.arrays import Array, Matrix, canonical
 from caveat.maxent.linear.factors import DualFactor, Factor, PrimalFactor
 from caveat.maxent.linear.features import Features
 from caveat.maxent.linear.intercept import WITHOUT, Intercept
@@ -103,7 +103,7 @@ class Design:
             mean plus u'mu.
         """
         shift = self.shift(factor)
-        white = self.whitening.directions(matrix, factor)
+        white = self.whitening.directions(canonical(matrix), factor)
         return ShiftedRows.less(white, None if shift is None else self._white(shift))
 
     def perturbed(self, matrix: Matrix) -> ShiftedRows:

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from caveat.maxent.linear.arrays import Array, Matrix, column_sums, is_sparse
+from caveat.maxent.linear.arrays import Array, Matrix, canonical, column_sums, is_sparse
 
 
 @final
@@ -14,10 +14,15 @@ from caveat.maxent.linear.arrays import Array, Matrix, column_sums, is_sparse
 class Features:
     """The n by p matrix of covariates, dense or CSR, with its column sums.
 
+    Entries of a sparse matrix that are stored more than once are added up.
+
     Many drop rates and prior precisions can be tried on one ``Features``.
     """
 
     matrix: Matrix
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", canonical(self.matrix))
 
     @property
     def n_rows(self) -> int:

@@ -13,7 +13,7 @@ They are different models with different posteriors.
 from dataclasses import dataclass
 from typing import final
 
-from caveat._validation import one_of
+from caveat._validation import boolean, one_of
 from caveat.errors import ParameterError
 from caveat.maxent.linear.arrays import Array
 from caveat.maxent.linear.features import Features
@@ -68,6 +68,7 @@ def make_intercept(fit_intercept: bool, drop_to: str) -> Intercept:
     Intercept
     """
     one_of("drop_to", drop_to, ("zero", "mean"))
+    boolean("fit_intercept", fit_intercept)
     if not fit_intercept and drop_to == "mean":
         raise ParameterError(
             "drop_to='mean' needs fit_intercept=True, as the mean of the response "

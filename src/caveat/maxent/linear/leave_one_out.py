@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import gammaln
+import torch
 
 from caveat.maxent.linear.arrays import Array
 from caveat.maxent.linear.design import Design
 from caveat.maxent.linear.posterior import LinearPosterior, fit_posterior
+from caveat.predictive.student import log_density
 
 
 @final
@@ -44,11 +45,9 @@ class LeaveOneOut:
     @property
     def log_densities(self) -> Array:
         """Log predictive density of each observation; shape (n,)."""
-        z = self.residuals / self.scales
-        half = 0.5 * (self.df + 1.0)
-        constant = gammaln(half) - gammaln(0.5 * self.df)
-        constant -= 0.5 * np.log(self.df * np.pi)
-        return constant - np.log(self.scales) - half * np.log1p(z * z / self.df)
+        y, scale = torch.from_numpy(self.residuals), torch.from_numpy(self.scales)
+        found = log_density(y, torch.zeros_like(y), scale, torch.full_like(y, self.df))
+        return np.asarray(found.numpy())
 
 
 def fast_leave_one_out(posterior: LinearPosterior) -> LeaveOneOut:

@@ -14,7 +14,7 @@ import numpy as np
 
 from caveat._validation import drop_rate as valid_rate
 from caveat._validation import one_of
-from caveat.errors import ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.maxent.linear.arrays import Array
 
 
@@ -148,7 +148,12 @@ def make_noise(
 
 
 def _rates(drop_rate: Any, n_features: int) -> Array:
-    rates = np.asarray(drop_rate, dtype=np.float64)
+    try:
+        rates = np.asarray(drop_rate, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(
+            f"drop_rate must be a number or one number per feature. Got {drop_rate!r}."
+        ) from error
     if rates.ndim and rates.shape != (n_features,):
         raise ShapeError(
             f"drop_rate must be a number or one number per feature, of shape "

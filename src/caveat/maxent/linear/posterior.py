@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import scipy.stats
 
-from caveat.errors import CaveatWarning
+from caveat.errors import CaveatWarning, ParameterError
 from caveat.maxent.linear.arrays import Array, Matrix
 from caveat.maxent.linear.design import Design
 from caveat.maxent.linear.krylov import solve as krylov_solve
@@ -299,7 +299,8 @@ def fit_posterior(
     >>> posterior.mean.round(6), round(posterior.misfit, 6)
     (array([0.677269, 0.308595]), 1.49964)
     """
-    level = float(y.mean()) if design.intercept.fitted else 0.0
+    _enough_rows(design, len(y), prior)
+    level = _level(y) if design.intercept.fitted else 0.0
     centred = y - level
     if solver == "krylov":
         white, residual, _ = krylov_solve(design.rows, centred, tol=tol, start=start)
@@ -308,6 +309,20 @@ def fit_posterior(
         white, residual = factor.solve(centred)
     mean = design.whitening.weights(white)
     return LinearPosterior(design, prior, level, mean, white, residual)
+
+
+def _level(y: Array) -> float:
+    """The mean; of a constant response that constant, which rounding may miss."""
+    return float(y[0]) if np.ptp(y) == 0.0 else float(y.mean())
+
+
+def _enough_rows(design: Design, n_rows: int, prior: VariancePrior) -> None:
+    if prior.shape == 0.0 and n_rows <= design.n_level:
+        raise ParameterError(
+            f"An intercept takes one row, so that with n_samples={n_rows} nothing is "
+            f"left to tell the noise variance by. Pass at least 2 rows, or "
+            f"fit_intercept=False, or variance_prior=(shape, rate)."
+        )
 
 
 def _warn_about_moments(df: float) -> None:

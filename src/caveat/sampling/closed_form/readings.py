@@ -135,7 +135,9 @@ def closed_reading(
 
 
 def improved(
-    drawn: GaussianPredictive, parts: Sequence[FoundMoments], evidence: Evidences
+    drawn: GaussianPredictive,
+    parts: Sequence[FoundMoments],
+    evidence: Evidences | None,
 ) -> GaussianPredictive:
     """The predictive of draws, with closed forms found for all of its batches.
 

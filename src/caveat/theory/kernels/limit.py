@@ -207,7 +207,7 @@ def _scales(
             f"bias_variance={bias_variance}; leave it out."
         )
     # E79: s_w² = s_b² = 1 / l²
-    variance = validation.positive("lengthscale", lengthscale) ** -2
+    variance = validation.lengthscale(lengthscale) ** -2
     return variance, variance
 
 

@@ -1,0 +1,63 @@
+"""Tables as scikit-learn checks them, and what it leaves unchecked."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_X_y
+from sklearn.utils import validation as sklearn_validation
+
+from caveat.errors import LONGEST, ParameterError
+
+_LARGEST = 1e150  # whose square is still a number
+
+
+def validate_data(estimator: Any, *tables: Any, **settings: Any) -> Any:
+    """``sklearn.utils.validation.validate_data``, in short words and a finite range.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Whose table it is.
+    *tables
+        X, or X and y.
+    **settings
+        As scikit-learn takes them.
+
+    Returns
+    -------
+    X, or X and y
+    """
+    return _checked(sklearn_validation.validate_data, estimator, *tables, **settings)
+
+
+def validate_pair(X: Any, y: Any, **settings: Any) -> Any:
+    """``sklearn.utils.check_X_y``, in short words and a finite range."""
+    return _checked(check_X_y, X, y, **settings)
+
+
+def _checked(check: Any, *given: Any, **settings: Any) -> Any:
+    try:
+        found = check(*given, **settings)
+    except ValueError as error:
+        if len(str(error)) <= LONGEST:
+            raise
+        raise ParameterError(str(error)) from error
+    for name, table in zip(
+        "Xy", found if isinstance(found, tuple) else [found], strict=False
+    ):
+        _in_range(name, table)
+    return found
+
+
+def _in_range(name: str, table: Any) -> None:
+    """Squares are taken of all numbers: larger ones would be infinite in silence."""
+    values = table.data if sparse.issparse(table) else np.asarray(table)
+    if values.dtype.kind != "f" or not values.size:
+        return
+    largest = float(np.abs(values).max())
+    if largest > _LARGEST:
+        raise ParameterError(
+            f"The numbers in {name} must be at most {_LARGEST:g} in size, as they are "
+            f"squared. Got {largest:.3g}; divide by their scale."
+        )

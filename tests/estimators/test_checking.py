@@ -1,0 +1,54 @@
+"""Tables that scikit-learn lets pass, and messages that it makes too long."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from caveat.errors import InputTypeError, ParameterError
+from caveat.estimators import (
+    BayesianDropoutClassifier,
+    BayesianDropoutRegression,
+    DropoutClassifier,
+    DropoutRegressor,
+    dropout_path,
+)
+
+X = np.random.default_rng(0).normal(size=(300, 3))
+Y = X[:, 0]
+ALL = [
+    BayesianDropoutRegression(),
+    BayesianDropoutClassifier(),
+    DropoutRegressor(),
+    DropoutClassifier(),
+]
+
+
+@pytest.mark.parametrize("model", ALL, ids=lambda m: type(m).__name__)
+def test_no_message_is_longer_than_600_characters(model):
+    holed = np.where(X > 2.0, np.nan, X)
+    for table, words in ((holed, "contains NaN"), (X[:, 0], "Reshape your data")):
+        with pytest.raises(ValueError, match=words) as caught:
+            model.fit(table, Y > 0)
+        assert len(str(caught.value)) <= 600
+
+
+@pytest.mark.parametrize("model", ALL, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_numbers_whose_squares_overflow_are_refused(model, make):
+    with pytest.raises(ParameterError, match="divide by their scale"):
+        model.fit(make(X * 1e200), Y > 0)
+
+
+def test_responses_whose_squares_overflow_are_refused():
+    for model in (BayesianDropoutRegression(), DropoutRegressor()):
+        with pytest.raises(ParameterError, match="numbers in y"):
+            model.fit(X, Y * 1e200)
+    with pytest.raises(ParameterError, match="numbers in X"):
+        dropout_path(X * 1e200, Y, [0.1])
+
+
+def test_settings_of_linear_models():
+    with pytest.raises(InputTypeError, match="fit_intercept must be True or False"):
+        BayesianDropoutRegression(fit_intercept="no").fit(X, Y)
+    with pytest.raises(InputTypeError, match="drop_rate must be a number"):
+        BayesianDropoutRegression("a").fit(X, Y)
