@@ -9,6 +9,10 @@ def test_one_line_with_those_that_count():
     assert "\n" not in line
 
 
+def test_nothing_is_told_as_such():
+    assert told([Candidate("a", -1.0, 0.0)]).startswith("nothing")
+
+
 def test_it_is_said_where_a_bar_would_be(capsys):
     say("quiet", False)
     say("also quiet: no terminal", None)

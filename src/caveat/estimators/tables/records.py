@@ -44,6 +44,7 @@ def told(candidates: Sequence[Candidate]) -> str:
     """
     used = [c for c in candidates if c.weight > 0]
     parts = ", ".join(f"{c.weight:.2f} {c.name} ({c.log_likelihood:.3f})" for c in used)
+    parts = parts or "nothing: all classes are equally probable"
     return (
         f"{parts}; of {len(candidates)} candidates, by the log-likelihood of rows held "
         "out (in brackets)"
