@@ -15,7 +15,11 @@ from caveat.training import Rows, train
 from tests.estimators.dropout_data import labelled, quick_classifier
 from tests.statistics import assert_mean_is
 
-EXPECTED_FAILURES: dict[str, str] = {}  # of scikit-learn's checks, with the reason
+_BATCHES = "networks learn from batches: two rows of weight 1 are not one of weight 2"
+EXPECTED_FAILURES = {  # of scikit-learn's checks, with the reason
+    "check_sample_weight_equivalence_on_dense_data": _BATCHES,
+    "check_sample_weight_equivalence_on_sparse_data": _BATCHES,
+}
 
 
 def test_all_checks_of_scikit_learn():

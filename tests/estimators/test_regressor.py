@@ -33,7 +33,11 @@ from caveat.training.streams import mask_seed
 from tests.estimators.dropout_data import quick_regressor, rows
 from tests.statistics import assert_mean_is, assert_variance_is
 
-EXPECTED_FAILURES: dict[str, str] = {}  # of scikit-learn's checks, with the reason
+_BATCHES = "networks learn from batches: two rows of weight 1 are not one of weight 2"
+EXPECTED_FAILURES = {  # of scikit-learn's checks, with the reason
+    "check_sample_weight_equivalence_on_dense_data": _BATCHES,
+    "check_sample_weight_equivalence_on_sparse_data": _BATCHES,
+}
 
 
 def weights_of(network):
@@ -194,8 +198,8 @@ def test_a_fitted_estimator_survives_joblib_and_copies(tmp_path):
         assert np.array_equal(again.predict(x), expected)
 
 
-def test_at_most_twelve_parameters():
-    assert len(DropoutRegressor().get_params()) == 12
+def test_at_most_thirteen_parameters():
+    assert len(DropoutRegressor().get_params()) == 13
 
 
 def test_a_grid_of_schedules():

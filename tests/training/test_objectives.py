@@ -10,6 +10,7 @@ from caveat.training.objectives import (
     GaussianWithPrecision,
     SoftmaxCrossEntropy,
     SquaredError,
+    Weighted,
     split_head,
 )
 
@@ -54,3 +55,16 @@ def test_what_follows_from_the_likelihood():
 def test_log_precisions_are_bounded():
     _, logs = split_head(torch.tensor([[0.0, 50.0], [0.0, -50.0]]))
     assert logs[:, 0].tolist() == [LOG_PRECISION_LIMIT, -LOG_PRECISION_LIMIT]
+
+
+def test_a_weight_multiplies_loss_and_gradient():
+    outputs, targets = torch.randn(5, 1), torch.randn(5, 1)
+    weight = torch.rand(5, 1)
+    base, weighted = SquaredError(), Weighted(SquaredError())
+    both = torch.cat([targets, weight], 1)
+    assert torch.equal(
+        weighted.loss(outputs, both), base.loss(outputs, targets) * weight[:, 0]
+    )
+    expected = base.gradient(outputs, targets) * weight
+    assert torch.equal(weighted.gradient(outputs, both), expected)
+    assert weighted.n_outputs(2) == 1 and weighted.precision is None

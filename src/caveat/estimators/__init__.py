@@ -9,6 +9,7 @@ from caveat.estimators.linear import (
     dropout_path,
 )
 from caveat.estimators.noise_head import NoiseHead
+from caveat.estimators.pipelines import predictive_of
 from caveat.estimators.prior import Prior
 from caveat.estimators.regressor import DropoutRegressor
 from caveat.estimators.search_cv import DropoutSearchCV
@@ -27,4 +28,5 @@ __all__ = [
     "BayesianDropoutRegressionCV",
     "DropoutPath",
     "dropout_path",
+    "predictive_of",
 ]

@@ -2,6 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -9,17 +11,24 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor, nn
 
-from caveat.errors import DataError
+from caveat import _validation as validation
+from caveat.errors import DataError, ParameterError
 from caveat.estimators.checking import validate_data
+from caveat.estimators.presets import AUTO, DEFAULTS, given_arguments
 from caveat.estimators.prior import Prior, checked_prior
 from caveat.estimators.saving import Stored, from_plain, read, write
 from caveat.estimators.seeds import seed_of
+from caveat.estimators.tables.classification import TableClassification
+from caveat.estimators.tables.records import Candidate, told
+from caveat.estimators.tables.regression import TableRegression, networks_of
+from caveat.estimators.tables.storing import put_together, settled, taken_apart
 from caveat.estimators.trainer import Trainer
 from caveat.noise import Noise
 from caveat.predictive import Predictive
+from caveat.predictive.strata import Stratification
 from caveat.training.ensembles import Draws, Ensemble
 from caveat.training.families import SeparateNetworks
 from caveat.training.members import Architecture, Member
@@ -33,6 +42,7 @@ from caveat.training.streams import mask_seed
 from caveat.training.trained import Trained
 
 Array = NDArray[np.float64]
+Table = TableRegression | TableClassification
 
 _AT_ONCE = 2**23  # numbers drawn at once, if only a summary of them is wanted
 _UNITS = ("x_mean", "x_std", "y_mean", "y_std")
@@ -43,23 +53,32 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
 
     networks_: tuple[nn.Sequential, ...]
     scaling_: Scaling
-    _ensemble: Ensemble
+    lengthscale_: float | None
+    weight_decays_: tuple[float, ...]
+    bias_weight_decay_: float | None
+    n_steps_: tuple[int, ...]
+    candidates_: tuple[Candidate, ...]
+    chosen_: str
+    _ensemble: Ensemble | None
+    _table: Table | None
 
     def __init__(  # noqa: PLR0913
         self,
-        hidden: tuple[int, ...] = (50,),
+        hidden: tuple[int, ...] | None = None,
         *,
-        activation: str = "relu",
-        noise: str | Noise = "bernoulli",
-        drop_rate: float = 0.05,
-        input_drop_rate: float = 0.0,
+        preset: str | None = AUTO,
+        activation: str | None = None,
+        noise: str | Noise | None = None,
+        drop_rate: float | None = None,
+        input_drop_rate: float | None = None,
         prior: Prior | None = None,
-        n_members: int = 1,
+        n_members: int | None = None,
         schedule: Schedule | None = None,
         n_draws: int = 400,
         random_state: Any = None,
         progress: bool | None = False,
     ) -> None:
+        self.preset = preset
         self.hidden = hidden
         self.activation = activation
         self.noise = noise
@@ -97,14 +116,24 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         state = {
             "n_features_in": self.n_features_in_,
             "feature_names_in": getattr(self, "feature_names_in_", None),
-            "n_networks": len(self.networks_),
             "seed": self._seed,
-            "lengthscale": self.lengthscale_,
-            "weight_decays": self.weight_decays_,
-            "bias_weight_decay": self.bias_weight_decay_,
-            "n_steps": self.n_steps_,
         }
-        stored = Stored(parameters, state | self._own_state(), self._tensors())
+        tensors: dict[str, Tensor] = {}
+        if self._table is None:
+            tensors = self._tensors()
+            state |= {
+                "n_networks": len(self.networks_),
+                "lengthscale": self.lengthscale_,
+                "weight_decays": self.weight_decays_,
+                "bias_weight_decay": self.bias_weight_decay_,
+                "n_steps": self.n_steps_,
+            }
+        else:
+            state |= {
+                "table": taken_apart(self._table, "table", tensors),
+                "candidates": [asdict(c) for c in self.candidates_],
+            }
+        stored = Stored(parameters, state | self._own_state(), tensors)
         write(path, type(self).__name__, stored)
 
     @classmethod
@@ -145,26 +174,50 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     def _restore(self, state: dict[str, Any]) -> None:
         """The way back from ``_own_state``."""
 
+    @abstractmethod
+    def _table_draws(self, x: Array, n_draws: int, seed: int) -> Draws:
+        """Draws of a pool, as those of networks."""
+
     def _spec(self) -> NetworkSpec:
         """The parameters, checked, in the words of ``caveat.training``."""
+        recipe = self._recipe()
         return NetworkSpec(
-            self.hidden,
-            activation=self.activation,
-            noise=self.noise,
-            drop_rate=self.drop_rate,
-            input_drop_rate=self.input_drop_rate,
+            **{name: recipe[name] for name in DEFAULTS},
             objective=self._objective(),
-            schedule=Schedule() if self.schedule is None else self.schedule,
-            n_members=self.n_members,
+            schedule=recipe["schedule"] or Schedule(),
             n_draws=self.n_draws,
         )
 
-    def _trainer(self, precision: Any, seed: int) -> Trainer:
+    def _recipe(self) -> dict[str, Any]:
+        """The arguments of the networks: those given, and defaults for the others."""
+        given = given_arguments(self)
+        return DEFAULTS | {"schedule": None, "prior": None, "precision": None} | given
+
+    def _trainer(
+        self, precision: Any, seed: int, weight: Array | None = None
+    ) -> Trainer:
         prior = checked_prior(self.prior, precision)
-        return Trainer(type(self).__name__, self._spec(), prior, seed, self.progress)
+        own = None if weight is None or (weight == 1.0).all() else weight
+        return Trainer(
+            type(self).__name__, self._spec(), prior, seed, self.progress, own
+        )
+
+    def _keep_table(self, table: Table, candidates: list[Candidate], seed: int) -> None:
+        """A pool instead of networks that share one recipe."""
+        table = settled(table)
+        self._table, self._seed = table, seed
+        self._ensemble = None
+        self.__dict__.pop("scaling_", None)  # the networks of a pool have their own
+        self.candidates_ = tuple(sorted(candidates, key=lambda c: -c.weight))
+        self.chosen_ = told(self.candidates_)
+        self.networks_ = tuple(net for part in table.parts for net in networks_of(part))
+        self.lengthscale_ = self.bias_weight_decay_ = None
+        self.weight_decays_, self.n_steps_ = (), ()
 
     def _keep(self, ensemble: Ensemble, seed: int) -> None:
         trained = ensemble.trained
+        self._table = None
+        self.candidates_, self.chosen_ = (), ""
         member = trained.members[0]
         self._ensemble = ensemble
         self.networks_ = tuple(trained.network(i) for i in range(len(trained)))
@@ -183,18 +236,41 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     def _matrix(self, X: Any) -> Array:
         """Checked rows to predict for."""
         check_is_fitted(self, "networks_")
-        return dense(
-            validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        )
+        with remedy_for_missing(self):
+            rows = validate_data(
+                self, X, accept_sparse="csr", dtype=np.float64, reset=False
+            )
+        return dense(rows)
 
     def _draws(self, x: Array, *, n_draws: int, seed: int = 0) -> Draws:
         """In the units of y and in float64; networks without noise have one each."""
+        if self._table is not None:
+            return self._table_draws(x, n_draws, mask_seed(self._seed, seed))
+        assert self._ensemble is not None
         return self._ensemble.draws(
             x,
             n_draws=n_draws if self._ensemble.trained.has_noise else 1,
             seed=mask_seed(self._seed, seed),
             dtype=torch.float64,
         )
+
+    def _design(self) -> Stratification | None:
+        return None if self._ensemble is None else self._ensemble.trained.design
+
+    def _check_draws(self) -> None:
+        validation.several("n_draws", self.n_draws)
+
+    def _each(self, number: int) -> int:
+        """Draws to make, so that ``number`` observations can be taken from them."""
+        if self._table is not None:
+            return max(number, self.n_draws)  # a pool shares them out among its parts
+        return -(-number // len(self.networks_))
+
+    def _turns(self, number: int, made: int, seed: int) -> Tensor:
+        """Which of the draws made to take; networks without noise have few."""
+        if self._table is None:
+            return torch.arange(number) % made
+        return torch.from_numpy(np.random.default_rng(seed).permutation(made)[:number])
 
     def _by_parts(
         self, x: Array, ask: Callable[[Array], tuple[Tensor, ...]]
@@ -204,9 +280,9 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         return [torch.cat(same).numpy() for same in zip(*parts, strict=True)]
 
     def _parts(self, x: Array) -> Iterator[Array]:
-        objective = self._ensemble.trained.spec.objective
-        n_outputs = objective.n_outputs(self._n_targets())
-        size = max(1, _AT_ONCE // (self.n_draws * len(self.networks_) * n_outputs))
+        n_outputs = self._objective().n_outputs(self._n_targets())
+        count = len(self.networks_) if self._table is None else 2
+        size = max(1, _AT_ONCE // (self.n_draws * count * n_outputs))
         return (x[start : start + size] for start in range(0, len(x), size))
 
     # ------------------------------------------------------------ storage
@@ -228,6 +304,14 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
             names = np.array(state["feature_names_in"], dtype=object)
             estimator.feature_names_in_ = names
         estimator._seed = state["seed"]
+        if "table" in state:
+            estimator._restore(state)
+            table = put_together(state["table"], tensors)
+            own = [Candidate(**c) for c in state["candidates"]]
+            estimator._keep_table(table, own, state["seed"])
+            return estimator
+        estimator._table = None
+        estimator.candidates_, estimator.chosen_ = (), ""
         estimator.lengthscale_ = state["lengthscale"]
         estimator.weight_decays_ = tuple(state["weight_decays"])
         estimator.bias_weight_decay_ = state["bias_weight_decay"]
@@ -299,14 +383,54 @@ def regression_rows(
     -------
     X, y : array
     """
-    matrix, targets = validate_data(
-        estimator,
-        X,
-        y,
-        accept_sparse="csr",
-        dtype=np.float64,
-        multi_output=True,
-        y_numeric=True,
-        ensure_min_samples=least,
-    )
+    with remedy_for_missing(estimator):
+        matrix, targets = validate_data(
+            estimator,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=np.float64,
+            multi_output=True,
+            y_numeric=True,
+            ensure_min_samples=least,
+        )
     return dense(matrix), np.asarray(targets, dtype=np.float64)
+
+
+_MISSING = """Input X contains NaN: missing values are not accepted. Impute them first:
+make_pipeline(SimpleImputer(), {name}()), of sklearn.pipeline and sklearn.impute; or
+drop those rows."""
+
+
+@contextmanager
+def remedy_for_missing(estimator: BaseEstimator) -> Iterator[None]:
+    """Say what to do about missing values where scikit-learn refuses them."""
+    try:
+        yield
+    except ValueError as error:
+        if "Input X contains NaN" not in str(error):
+            raise
+        name = type(estimator).__name__
+        raise ParameterError(_MISSING.format(name=name)) from error
+
+
+def row_weights(sample_weight: Any, x: Array) -> Array:
+    """Weights of rows with a mean of 1; without any, ones.
+
+    Parameters
+    ----------
+    sample_weight : array-like, shape (rows,), number, or None
+        What the user gave: at least 0, and not all 0.
+    x : array, shape (rows, columns)
+        The rows.
+
+    Returns
+    -------
+    array, shape (rows,)
+    """
+    if sample_weight is None:
+        return np.ones(len(x))
+    found = _check_sample_weight(
+        sample_weight, x, dtype=np.float64, ensure_non_negative=True
+    )
+    return np.asarray(found / found.mean())

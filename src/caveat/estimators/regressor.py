@@ -9,10 +9,19 @@ from torch import Tensor
 
 from caveat import _validation as validation
 from caveat.errors import InputTypeError, ShapeError
-from caveat.estimators.base import Array, DropoutEstimator, regression_rows
+from caveat.estimators.base import (
+    Array,
+    DropoutEstimator,
+    regression_rows,
+    row_weights,
+)
 from caveat.estimators.noise_head import NoiseHead
+from caveat.estimators.presets import AUTO, preset_of
 from caveat.estimators.prior import Prior
 from caveat.estimators.seeds import seed_of
+from caveat.estimators.tables.budget import budget_of
+from caveat.estimators.tables.records import say
+from caveat.estimators.tables.regression import TableRegression, fit_regression
 from caveat.estimators.trainer import Trainer
 from caveat.noise import Noise
 from caveat.predictive import GaussianPredictive
@@ -44,22 +53,31 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
     (paper 001). Inputs and targets are standardised inside (a constant column is only
     centred); all answers are in the units of y.
 
+    Without arguments of the networks it chooses for itself: a constant, exact linear
+    models and several networks are pooled and calibrated on rows held out
+    (``docs/tables.md``). With any of them it is that recipe, the others at the values
+    named below.
+
     Parameters
     ----------
-    hidden : tuple of int, default (50,)
+    hidden : tuple of int, (50,) in a recipe
         Widths of the hidden layers; empty for a linear model.
-    activation : str, default "relu"
+    preset : {"auto", "fast", "best"} or None, default "auto"
+        How much the choice may cost. "auto" gives way to arguments of the networks
+        (those down to ``schedule``, but for this one), which the other two refuse. None
+        is the recipe even without any.
+    activation : str, "relu" in a recipe
         "relu", "tanh", "cos", "sin", "leaky_relu", "elu", "sigmoid", "softplus",
         "silu", "gelu" or "identity".
-    noise : {"bernoulli", "gaussian"} or a family of caveat.noise, default "bernoulli"
+    noise : {"bernoulli", "gaussian"} or a family, "bernoulli" in a recipe
         Units are dropped, or multiplied by Gaussian factors of the same variance. A
-        family, such as ``caveat.noise.Concrete()``, brings its own rate: it acts
-        before every weight layer whose drop rate here is not 0, and networks are
+        family of noise, such as ``caveat.noise.Concrete()``, brings its own rate: it
+        acts before every weight layer whose drop rate here is not 0, and networks are
         trained one by one on the bound.
-    drop_rate : float, default 0.05
+    drop_rate : float, 0.05 in a recipe
         Of the hidden units, in [0, 1). With 0 (and ``input_drop_rate=0``) networks
         have a single draw each: an ordinary ensemble.
-    input_drop_rate : float, default 0
+    input_drop_rate : float, 0 in a recipe
         Of the features.
     precision : float, array, NoiseHead or None, default None
         What is known of tau, the inverse variance of the observation noise in the
@@ -72,31 +90,36 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         default, or ``Prior(weight_decay=...)``. Precision, length-scale and decay are
         tied by eq. 12 of paper 001, so one of the two goes with a precision; both,
         without one.
-    n_members : int, default 1
+    n_members : int, 1 in a recipe
         Networks, which differ in their seeds; their draws are pooled.
     schedule : Schedule, optional
         How long and how fast they learn, and whether they stop early; by default
         ``Schedule()``: 400 epochs, batches of 32, a rate that falls from 1e-2 to 0.
     n_draws : int, default 400
-        Draws of each network.
+        Draws of each network of a recipe; of a pool, all in all.
     random_state : int, RandomState, Generator or None
         Of weights, order, masks and draws. A fitted estimator always repeats itself.
     progress : bool or None, default False
-        Show a progress bar; None shows it on a terminal.
+        Show a progress bar, and say what was chosen; None does so on a terminal.
 
     Attributes
     ----------
+    candidates_ : tuple of Candidate
+        All that were tried: name, held-out log-likelihood and weight, the heaviest
+        first. Empty for a recipe, as is ``chosen_``.
+    chosen_ : str
+        The same in one line.
     networks_ : tuple of nn.Sequential
         In standard units, in evaluation mode; for ``caveat.MCDropout`` and the like.
         For reading: predictions do not follow if they are changed.
     scaling_ : Scaling
-        Those units.
+        Those units; of a recipe only: networks of a pool have units of their own.
     precision_ : float, array of shape (outputs,), or None
-        tau in the units of 1/y²; None with a noise head.
+        tau in the units of 1/y²; None with a noise head, or of a pool.
     precision_scale_ : float or None
         Factor on the learned precisions; None without a noise head.
     lengthscale_ : float
-        l of the prior.
+        l of the prior; None of a pool, as are or are empty those that follow.
     weight_decays_ : tuple of float
         Of each weight layer, as used.
     bias_weight_decay_ : float
@@ -132,15 +155,16 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
 
     def __init__(  # noqa: PLR0913
         self,
-        hidden: tuple[int, ...] = (50,),
+        hidden: tuple[int, ...] | None = None,
         *,
-        activation: str = "relu",
-        noise: str | Noise = "bernoulli",
-        drop_rate: float = 0.05,
-        input_drop_rate: float = 0.0,
+        preset: str | None = AUTO,
+        activation: str | None = None,
+        noise: str | Noise | None = None,
+        drop_rate: float | None = None,
+        input_drop_rate: float | None = None,
         precision: Any = None,
         prior: Prior | None = None,
-        n_members: int = 1,
+        n_members: int | None = None,
         schedule: Schedule | None = None,
         n_draws: int = 400,
         random_state: Any = None,
@@ -148,6 +172,7 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
     ) -> None:
         super().__init__(
             hidden,
+            preset=preset,
             activation=activation,
             noise=noise,
             drop_rate=drop_rate,
@@ -161,8 +186,8 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         )
         self.precision = precision
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train the networks and choose the precision.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose, train and calibrate: by a preset, or by the recipe given.
 
         Parameters
         ----------
@@ -170,6 +195,8 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
             At least two rows, without NaN.
         y : array, shape (rows,) or (rows, outputs)
             Targets.
+        sample_weight : array, shape (rows,), optional
+            How much each row counts; only their ratios matter.
 
         Returns
         -------
@@ -180,11 +207,38 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         self._is_vector = targets.ndim == 1
         targets = targets.reshape(len(x), -1)
         self.n_outputs_ = targets.shape[1]
-        seed = self._fresh_seed()
-        trainer = self._trainer(self.precision, seed)
+        weight = row_weights(sample_weight, x)
+        seed, preset = self._fresh_seed(), preset_of(self)
+        if preset is not None:
+            return self._choose(preset, x, targets, weight, seed)
+        trainer = self._trainer(self.precision, seed, weight)
         standard = self._choose_precision(trainer, x, targets)
         self._keep(trainer.fit(x, targets, precision=standard), seed)
         return self
+
+    def _choose(
+        self, preset: str, x: Array, y: Array, weight: Array, seed: int
+    ) -> Self:
+        """A pool of candidates, by the log-likelihood of rows held out."""
+        self._check_draws()
+        found = fit_regression(
+            x,
+            y,
+            budget=budget_of(preset, *x.shape),
+            weight=weight,
+            seed=seed,
+            progress=self.progress,
+        )
+        self.precision_ = self.precision_scale_ = None
+        self.validation_log_likelihood_ = found.log_likelihood
+        self._keep_table(found.table, found.candidates, seed)
+        say(f"DropoutRegressor: {self.chosen_}", self.progress)
+        return self
+
+    def _table_draws(self, x: Array, n_draws: int, seed: int) -> Draws:
+        assert isinstance(self._table, TableRegression)
+        means, precisions = self._table.draws(x, n_draws=n_draws, seed=seed)
+        return Draws(torch.from_numpy(means), torch.from_numpy(precisions))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean of new observations, and their standard deviation.
@@ -266,9 +320,8 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         """
         x, number = self._matrix(X), validation.positive_int("n_draws", n_draws)
         seed = seed_of(random_state)
-        each = -(-number // len(self.networks_))
-        found = self._draws(x, n_draws=each, seed=mask_seed(1, seed))
-        turns = torch.arange(number) % len(found.means)  # without noise there are few
+        found = self._draws(x, n_draws=self._each(number), seed=mask_seed(1, seed))
+        turns = self._turns(number, len(found.means), seed)
         means = found.means[turns]
         generator = torch.Generator().manual_seed(mask_seed(2, seed))
         noise = torch.randn(means.shape, generator=generator, dtype=means.dtype)
@@ -349,7 +402,7 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         return GaussianPredictive.from_draws(
             found.means,
             precision=self._precision_of(found),
-            design=self._ensemble.trained.design,
+            design=self._design(),
         )
 
     def _draws(self, x: Array, *, n_draws: int, seed: int = 0) -> Draws:
@@ -364,8 +417,9 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         )
 
     def _precision_of(self, draws: Draws) -> Tensor:
-        if draws.precisions is not None and self.precision_scale_ is not None:
-            return draws.precisions * self.precision_scale_
+        if draws.precisions is not None:
+            factor = self.precision_scale_
+            return draws.precisions if factor is None else draws.precisions * factor
         tau = torch.as_tensor(self.precision_, dtype=torch.float64)
         return tau if self._is_vector else tau.expand(self.n_outputs_)
 

@@ -19,6 +19,7 @@ from caveat.training.ensembles import (
 )
 from caveat.training.folds import Fold, contiguous_folds, folds_by_size
 from caveat.training.likelihood import Residuals, residuals
+from caveat.training.objectives import Weighted
 from caveat.training.search import Task, score_of
 from caveat.training.spec import NetworkSpec
 
@@ -42,6 +43,8 @@ class Trainer:
     prior : Prior
     seed : int
     progress : bool or None
+    weight : array, shape (rows,), or None
+        Of the rows, with a mean of 1; None for equal ones.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Trainer:
     prior: Prior
     seed: int = 0
     progress: bool | None = False
+    weight: Array | None = None
 
     def fit(self, x: Array, y: Array, *, precision: float) -> Ensemble:
         """The ensemble of all rows.
@@ -66,7 +70,8 @@ class Trainer:
         -------
         Ensemble
         """
-        return self._train([self.problem(x, y, precision=precision)])[0]
+        own = self.problem(x, y, precision=precision, weight=self.weight)
+        return self._train([own])[0]
 
     def validate(self, x: Array, y: Array) -> BestScale:
         """The precision that fits rows best which the networks have not learned from.
@@ -84,6 +89,7 @@ class Trainer:
         """
         order = np.random.default_rng([self.seed, 0]).permutation(len(x))
         x, y = x[order], y[order]
+        weight = None if self.weight is None else self.weight[order]
         folds = _folds(len(x))
         ensembles = self._train(
             [
@@ -92,6 +98,7 @@ class Trainer:
                     y[fold.train],
                     precision=TRIAL_PRECISION,
                     part=number + 1,
+                    weight=None if weight is None else weight[fold.train],
                 )
                 for number, fold in enumerate(folds)
             ]
@@ -101,18 +108,33 @@ class Trainer:
             self._residuals(ensemble, x[fold.valid], y[fold.valid], scaling.y_std)
             for ensemble, fold in zip(ensembles, folds, strict=True)
         ]
+        if weight is not None:
+            found = [
+                replace(own, weights=torch.from_numpy(weight[fold.valid]))
+                for own, fold in zip(found, folds, strict=True)
+            ]
         task = Task(self.name, x, (y - scaling.y_mean) / scaling.y_std)
         return score_of(task, self.spec, found)
 
     def problem(
-        self, x: Array, y: Array, *, precision: float, part: int = 0
+        self,
+        x: Array,
+        y: Array,
+        *,
+        precision: float,
+        part: int = 0,
+        weight: Array | None = None,
     ) -> Problem:
         """What is trained on these rows: all of them, or ``part`` 1, 2, … of them."""
+        spec = replace(self.spec, lengthscale=self.lengthscale(precision, len(x)))
+        if weight is not None:
+            spec = replace(spec, objective=Weighted(spec.objective))
+            y = np.column_stack([y, weight])
         return Problem(
             f"{self.name}, fold {part - 1}" if part else self.name,
             x,
             y,
-            replace(self.spec, lengthscale=self.lengthscale(precision, len(x))),
+            spec,
             seed=part,
             standard_precision=precision,
         )
@@ -138,6 +160,10 @@ class Trainer:
 
     def _train(self, problems: Sequence[Problem]) -> list[Ensemble]:
         ensembles = fit_ensembles(problems, seed=self.seed, progress=self.progress)
+        if self.weight is not None:
+            ensembles = [
+                replace(e, scaling=e.scaling.without_weights()) for e in ensembles
+            ]
         names = [repr(n) for e in ensembles for n in e.trained.diverged]
         if names:
             rate = self.spec.schedule.learning_rate

@@ -17,7 +17,7 @@ from torch import Tensor
 from caveat.errors import ParameterError
 from caveat.training.fleet import train
 from caveat.training.members import Member, Rows
-from caveat.training.objectives import split_head
+from caveat.training.objectives import Weighted, split_head
 from caveat.training.scaling import Scaling
 from caveat.training.spec import NetworkSpec
 from caveat.training.stopping import Watch
@@ -38,7 +38,8 @@ class Problem:
     name : str
     x : array, shape (rows, inputs)
     y : array, shape (rows, targets)
-        Class numbers, shape (rows, 1), if the objective is that of a classifier.
+        Class numbers, shape (rows, 1), if the objective is that of a classifier. The
+        last column holds weights, if the objective is ``Weighted``.
     spec : NetworkSpec
         Its precision serves the decay; without one a trial value does.
     seed : int
@@ -231,7 +232,9 @@ def scaling_of(spec: NetworkSpec, x: Array, y: Array) -> Scaling:
     Scaling
     """
     scaling = Scaling.of(x, y)
-    return scaling if spec.objective.scales_targets else scaling.of_inputs_only()
+    if not spec.objective.scales_targets:
+        return scaling.of_inputs_only()
+    return scaling.with_weights() if isinstance(spec.objective, Weighted) else scaling
 
 
 def fit_ensembles(

@@ -35,11 +35,14 @@ class Residuals:
         1/2 sum_d log tau_tid; None stands for zeros.
     n_targets : int
         D.
+    weights : Tensor, shape (rows,), or None
+        Of the rows in a mean; None for equal ones.
     """
 
     errors: Tensor
     half_logs: Tensor | None
     n_targets: int
+    weights: Tensor | None = None
 
     def log_density(self, scale: float) -> Tensor:
         """Log density of each row, shape (rows,)."""
@@ -52,7 +55,7 @@ class Residuals:
     def thinned(self, step: int) -> "Residuals":
         """Every ``step``-th draw."""
         logs = None if self.half_logs is None else self.half_logs[::step]
-        return Residuals(self.errors[::step], logs, self.n_targets)
+        return Residuals(self.errors[::step], logs, self.n_targets, self.weights)
 
 
 def best_scale(residuals: Sequence[Residuals], *, low: float, high: float) -> BestScale:
@@ -74,14 +77,25 @@ def best_scale(residuals: Sequence[Residuals], *, low: float, high: float) -> Be
     if not all(bool(r.errors.isfinite().all()) for r in residuals):
         return BestScale(math.nan, -math.inf)
 
+    weights = _shares(residuals)
+
     def mean_density(scale: float, among: Sequence[Residuals] = residuals) -> float:
-        parts = [r.log_density(scale) for r in among]
-        return float(torch.cat(parts).mean(dtype=torch.float64))
+        logs = torch.cat([r.log_density(scale) for r in among]).to(torch.float64)
+        return float(logs.mean() if weights is None else weights @ logs)
 
     few = [r.thinned(_THIN) for r in residuals]
     return search_scale(
         mean_density, low=low, high=high, first_look=lambda k: mean_density(k, few)
     )
+
+
+def _shares(residuals: Sequence[Residuals]) -> Tensor | None:
+    """Weights of all rows with a sum of 1; None for equal ones."""
+    found = [r.weights for r in residuals if r.weights is not None]
+    if not found:
+        return None
+    joined = torch.cat(found).to(torch.float64)
+    return joined / joined.sum()
 
 
 class MixtureScore:

@@ -130,6 +130,41 @@ class SoftmaxCrossEntropy(Likelihood):
         return outputs.softmax(-1) - hit
 
 
+@final
+@dataclass(frozen=True)
+class Weighted(Likelihood):
+    """Another loss times the weight of the row, which is the last of its targets.
+
+    Parameters
+    ----------
+    base : Likelihood
+        The loss of a row of weight 1.
+    """
+
+    base: Likelihood
+
+    @property
+    def precision(self) -> float | None:  # type: ignore[override]
+        return self.base.precision
+
+    @property
+    def has_head(self) -> bool:  # type: ignore[override]
+        return self.base.has_head
+
+    @property
+    def scales_targets(self) -> bool:  # type: ignore[override]
+        return self.base.scales_targets
+
+    def n_outputs(self, n_targets: int) -> int:
+        return self.base.n_outputs(n_targets - 1)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return self.base.loss(outputs, targets[..., :-1]) * targets[..., -1]
+
+    def gradient(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return self.base.gradient(outputs, targets[..., :-1]) * targets[..., -1:]
+
+
 def split_head(outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and (bounded) log precision of the outputs of a net with a noise head."""
     mean, log_precision = outputs.chunk(2, -1)

@@ -42,6 +42,16 @@ class Scaling:
         count = len(self.y_mean)
         return replace(self, y_mean=np.zeros(count), y_std=np.ones(count))
 
+    def with_weights(self) -> Self:
+        """The same, with the last target left as it is: a weight of the row."""
+        mean, std = self.y_mean.copy(), self.y_std.copy()
+        mean[-1], std[-1] = 0.0, 1.0
+        return replace(self, y_mean=mean, y_std=std)
+
+    def without_weights(self) -> Self:
+        """The same of the targets alone: all but the last, a weight."""
+        return replace(self, y_mean=self.y_mean[:-1], y_std=self.y_std[:-1])
+
     def inputs(self, x: Array) -> Tensor:
         """x in standard units, float32."""
         return torch.from_numpy(((x - self.x_mean) / self.x_std).astype(np.float32))

@@ -1,0 +1,1 @@
+"""What the estimators do by themselves with a table: candidates, pooled."""

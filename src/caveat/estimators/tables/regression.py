@@ -1,0 +1,456 @@
+"""A regression that chooses for itself: candidates, cross-fitted, pooled, calibrated.
+
+The mean is a convex combination of a constant, exact linear models and networks, with
+the weights that make rows most probable which none of them has learned from. So is the
+noise: its size, how that depends on the row, and its tails.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from caveat.errors import CaveatWarning
+from caveat.estimators.tables import ridge
+from caveat.estimators.tables.budget import Budget
+from caveat.estimators.tables.columns import Columns
+from caveat.estimators.tables.nets import Lesson, Nets, Recipe, train_nets
+from caveat.estimators.tables.noise import NoiseLaw, find_noise
+from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate
+from caveat.estimators.tables.ridge import Ridge
+from caveat.estimators.tables.views import RowsOfViews, Views
+from caveat.estimators.tables.weights import mean_shares, student_log_density
+from caveat.training.folds import Fold
+from caveat.training.objectives import SquaredError
+from caveat.training.streams import mask_seed
+
+Array = NDArray[np.float64]
+
+CONSTANT = "constant"
+_COSTS = {CONSTANT: 0.0, "linear": 0.5, "robust linear": 1.5}
+_LINE_COST = 2.5
+_NET_COST = 4.0
+_FEWEST_FOR_LINES = 5  # rows
+_FLOOR = 0.05  # of a residual, in standard deviations, before its logarithm
+_HELD_DRAWS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Bent:
+    """Networks beside lines: what a recipe predicts.
+
+    Attributes
+    ----------
+    view : str
+        The columns of the lines.
+    lines : tuple of Ridge
+        One per fold, beside which its network was trained.
+    nets : Nets
+    """
+
+    view: str
+    lines: tuple[Ridge, ...]
+    nets: Nets
+
+
+@dataclass(frozen=True, eq=False)
+class TableRegression:
+    """A fitted pool.
+
+    Attributes
+    ----------
+    columns : Columns
+    centre, scale : array, shape (outputs,)
+        Standard units of y.
+    names : tuple of str
+        Of the parts with a weight.
+    parts : tuple of Ridge or Bent
+        None stands for the constant.
+    shares : array, shape (parts, outputs)
+    level : array, shape (2, outputs)
+        Mean of y and its standard error, in standard units.
+    laws : tuple of NoiseLaw
+        One per output.
+    spreads : Ridge or None
+        Of the log scale of residuals.
+    """
+
+    columns: Columns
+    centre: Array
+    scale: Array
+    names: tuple[str, ...]
+    parts: tuple[Ridge | Bent | None, ...]
+    shares: Array
+    level: Array
+    laws: tuple[NoiseLaw, ...]
+    spreads: Ridge | None
+
+    def draws(self, x: Array, *, n_draws: int, seed: int) -> tuple[Array, Array]:
+        """Means and precisions, both (draws, rows, outputs), in the units of y."""
+        views = Views(self.columns, x)
+        found = np.zeros((n_draws, len(x), len(self.scale)))
+        for place, (name, part) in enumerate(zip(self.names, self.parts, strict=True)):
+            own = mask_seed(seed, place)
+            found += self.shares[place] * self._part(name, part, views, n_draws, own)
+        tau = self._precisions(found.mean(0), views, n_draws, seed)
+        return found * self.scale + self.centre, tau / np.square(self.scale)
+
+    def _part(
+        self, name: str, part: Ridge | Bent | None, views: Views, number: int, seed: int
+    ) -> Array:
+        rng = np.random.default_rng(seed)
+        if part is None:
+            mean, error = self.level
+            return mean + error * rng.standard_normal((number, 1, len(mean)))
+        if isinstance(part, Ridge):
+            return part.draws(views[LINES[name].view], number, rng)
+        return bent_draws(part, views, n_draws=number, seed=seed)
+
+    def _precisions(self, mean: Array, views: Views, number: int, seed: int) -> Array:
+        rng = np.random.default_rng(mask_seed(seed, 10**6))
+        logs = np.zeros_like(mean)
+        if self.spreads is not None:
+            logs = self.spreads.predict(np.hstack([views["pieces"], mean]))
+        tau = np.empty((number, *mean.shape))
+        for d, law in enumerate(self.laws):
+            scales = law.scales(logs[:, d])
+            tau[..., d] = law.factors(number, rng)[:, None] / np.square(scales)
+        return tau
+
+
+@dataclass(frozen=True)
+class Line:
+    """An exact linear model: of which columns, and of what kind."""
+
+    view: str
+    kind: str
+
+
+LINES = {
+    "linear": Line("plain", ridge.PLAIN),
+    "robust linear": Line("plain", ridge.ROBUST),
+    "sparse linear": Line("plain", ridge.SPARSE),
+    "additive": Line("pieces", ridge.ROBUST),
+    "sparse additive": Line("pieces", ridge.SPARSE),
+}
+
+
+def networks_of(part: object) -> tuple[nn.Sequential, ...]:
+    """The networks of a part of a pool as modules; none, if it has none."""
+    if isinstance(part, Bent):
+        return part.nets.modules()
+    return part.modules() if isinstance(part, Nets) else ()
+
+
+def bent_draws(
+    part: Bent,
+    views: Views | RowsOfViews,
+    *,
+    n_draws: int,
+    seed: int,
+    only: int | None = None,
+) -> Array:
+    """Draws (draws, rows, outputs); all networks share their mean.
+
+    A draw is the mean of all networks plus the deviation of one of them under its masks
+    from its own mean: of one network on held-out rows, the same without the others.
+    """
+    count = 1 if only is not None else len(part.lines)
+    each = -(-n_draws // count)
+    bent = part.nets.draws(views[part.nets.view], n_draws=each, seed=seed, only=only)
+    lines = part.lines if only is None else [part.lines[only]]
+    straight = np.mean([line.predict(views[part.view]) for line in lines], 0)
+    own = bent.mean(0)
+    found = (bent - own).reshape(-1, *bent.shape[2:])[:n_draws]
+    return np.asarray(found + own.mean(0) + straight)
+
+
+class FittedRegression(NamedTuple):
+    """A pool, and what was seen of it.
+
+    Attributes
+    ----------
+    table : TableRegression
+    candidates : list of Candidate
+        All that were tried.
+    log_likelihood : float
+        Mean log density of held-out rows under the pool, in the units of y. The noise
+        was chosen by the same rows.
+    """
+
+    table: TableRegression
+    candidates: list[Candidate]
+    log_likelihood: float
+
+
+def fit_regression(
+    x: Array,
+    y: Array,
+    *,
+    budget: Budget,
+    weight: Array,
+    seed: int,
+    progress: bool | None,
+) -> FittedRegression:
+    """Fit all candidates, pool them, and find the noise.
+
+    Parameters
+    ----------
+    x : array, shape (rows, columns)
+        Finite numbers.
+    y : array, shape (rows, outputs)
+        Finite numbers.
+    budget : Budget
+        What may be tried.
+    weight : array, shape (rows,)
+        Of the rows; mean 1.
+    seed : int
+        Of everything random.
+    progress : bool or None
+        Whether to show a bar.
+
+    Returns
+    -------
+    FittedRegression
+    """
+    return _Fit(x, y, budget, weight, seed, progress).run()
+
+
+class _Fit:
+    """One fit: rows in random order and in standard units, and what was found."""
+
+    def __init__(
+        self,
+        x: Array,
+        y: Array,
+        budget: Budget,
+        weight: Array,
+        seed: int,
+        progress: bool | None,
+    ) -> None:
+        order = np.random.default_rng([seed, 0]).permutation(len(x))
+        self.weight = weight[order]
+        self.columns = Columns.of(x)
+        self.views = Views(self.columns, x[order])
+        self.centre, self.scale = _units(y)
+        self.y = (y[order] - self.centre) / self.scale
+        self.budget, self.seed, self.progress = budget, seed, progress
+        self.folds = budget.folds(len(x))
+        self.held: dict[str, Array] = {}  # (draws, rows, outputs)
+        self.bent: dict[str, Bent] = {}
+
+    def run(self) -> FittedRegression:
+        for name in self._simple():
+            self.held[name] = self._held_out_line(name)
+        if self.budget.recipes and len(self.held) > 1:
+            self._networks()
+        names = list(self.held)
+        means = np.stack([self.held[name].mean(0) for name in names])
+        costs = [self._cost(name) for name in names]
+        shares = np.stack(
+            [
+                mean_shares(means[:, :, d].T, self.y[:, d], costs, self.weight)
+                for d in range(self.y.shape[1])
+            ],
+            1,
+        )
+        pooled = sum(
+            share * self.held[name] for share, name in zip(shares, names, strict=True)
+        )
+        laws, spreads, value = self._noise(np.asarray(pooled))
+        kept = [i for i, share in enumerate(shares) if share.any()]
+        table = TableRegression(
+            self.columns,
+            self.centre,
+            self.scale,
+            tuple(names[i] for i in kept),
+            tuple(self._final(names[i]) for i in kept),
+            shares[kept],
+            _level(self.y, self.weight),
+            laws,
+            spreads,
+        )
+        return FittedRegression(table, self._candidates(names, shares), value)
+
+    def _cost(self, name: str) -> float:
+        return _NET_COST if name in self.bent else _COSTS.get(name, _LINE_COST)
+
+    def _simple(self) -> list[str]:
+        found = [CONSTANT]
+        if len(self.y) < _FEWEST_FOR_LINES:
+            return found
+        views = {"plain"} | ({"pieces"} if self.columns.has_pieces else set())
+        return found + [name for name, line in LINES.items() if line.view in views]
+
+    def _line(self, name: str, rows: slice | NDArray[np.int64]) -> Ridge:
+        return Ridge.fit(
+            self.views[LINES[name].view][rows],
+            self.y[rows],
+            weight=self.weight[rows],
+            kind=LINES[name].kind,
+        )
+
+    def _held_out_line(self, name: str) -> Array:
+        found = np.empty((_HELD_DRAWS, *self.y.shape))
+        for number, fold in enumerate(self.folds):
+            rng = np.random.default_rng([self.seed, 1, number])
+            if name == CONSTANT:
+                mean, error = _level(self.y[fold.train], self.weight[fold.train])
+                normal = rng.standard_normal((_HELD_DRAWS, 1, len(mean)))
+                found[:, fold.valid] = mean + error * normal
+            else:
+                line = self._line(name, fold.train)
+                rows = self.views[LINES[name].view][fold.valid]
+                found[:, fold.valid] = line.draws(rows, _HELD_DRAWS, rng)
+        return found
+
+    def _networks(self) -> None:
+        base = self._base()
+        lines = tuple(self._line(base, fold.train) for fold in self.folds)
+        lessons, units = {}, {}
+        for recipe in self.budget.recipes:
+            made = [
+                self._lesson(recipe, fold, line, base)
+                for fold, line in zip(self.folds, lines, strict=True)
+            ]
+            lessons[recipe.name] = [lesson for lesson, _ in made]
+            units[recipe.name] = np.stack([unit for _, unit in made])
+        trained = train_nets(
+            self.budget.recipes,
+            {r.view: self.views[r.view] for r in self.budget.recipes},
+            lessons,
+            SquaredError(),
+            batch_size=self.budget.batch_size(len(self.y)),
+            learning_rate=self.budget.learning_rate,
+            seed=self.seed,
+            progress=self.progress,
+        )
+        for name, (nets, bad) in trained.items():
+            part = Bent(LINES[base].view, lines, replace(nets, units=units[name]))
+            self._keep_networks(name, part, bad)
+
+    def _base(self) -> str:
+        """The line beside which networks are trained: the best one."""
+        errors = {
+            name: np.minimum(np.abs(self.held[name].mean(0) - self.y), 4.0).mean()
+            for name in LINES
+            if name in self.held
+        }
+        return min(errors, key=lambda name: errors[name])
+
+    def _lesson(
+        self, recipe: Recipe, fold: Fold, line: Ridge, base: str
+    ) -> tuple[Lesson, Array]:
+        """Residuals of a line in units of their own, pulled in where they are far."""
+        gap = self.y[fold.train] - line.predict(
+            self.views[LINES[base].view][fold.train]
+        )
+        middle = 1.4826 * np.median(np.abs(gap), 0)
+        std = gap.std(0)
+        limit = recipe.limit * np.where(middle > 1e-6 * std, middle, std)
+        gap = np.clip(gap, -limit, limit)
+        unit = gap.std(0)
+        unit = np.where(unit > 1e-9, unit, 1.0)
+        return Lesson(fold, gap / unit, self.weight[fold.train]), unit
+
+    def _keep_networks(self, name: str, part: Bent, bad: list[int]) -> None:
+        """Held-out draws of a recipe; one that is worse than a constant is left out."""
+        if bad:
+            warnings.warn(DIVERGED.format(name=name), CaveatWarning, stacklevel=6)
+            return
+        held = np.empty((_HELD_DRAWS, *self.y.shape))
+        for number, fold in enumerate(self.folds):
+            views = RowsOfViews(self.views, fold.valid)
+            seed = mask_seed(self.seed, number)
+            held[:, fold.valid] = bent_draws(
+                part, views, n_draws=_HELD_DRAWS, seed=seed, only=number
+            )
+        worst = np.median(np.abs(held.mean(0) - self.y), 0)
+        constant = np.median(np.abs(self.held[CONSTANT].mean(0) - self.y), 0)
+        if (worst > 2.0 * constant + 1e-9).any():
+            warnings.warn(WORSE.format(name=name), CaveatWarning, stacklevel=6)
+            return
+        self.held[name], self.bent[name] = held, part
+
+    def _final(self, name: str) -> Ridge | Bent | None:
+        """Exact models of all rows; networks as they were validated."""
+        if name == CONSTANT:
+            return None
+        return self.bent[name] if name in self.bent else self._line(name, slice(None))
+
+    def _noise(self, pooled: Array) -> tuple[tuple[NoiseLaw, ...], Ridge | None, float]:
+        mean, variance = pooled.mean(0), pooled.var(0)
+        errors = self.y - mean
+        logs, spreads = np.zeros_like(mean), None
+        if len(self.y) >= self.budget.rows_for_spreads:
+            logs, spreads = self._spreads(errors, mean)
+        laws = tuple(
+            find_noise(errors[:, d], variance[:, d], logs[:, d], self.weight)
+            for d in range(errors.shape[1])
+        )
+        if all(law.strength == 0.0 for law in laws):
+            spreads = None
+        value = sum(
+            _log_density(law, errors[:, d], variance[:, d], logs[:, d], self.weight)
+            for d, law in enumerate(laws)
+        )
+        return laws, spreads, float(value - np.log(self.scale).sum())
+
+    def _spreads(self, errors: Array, mean: Array) -> tuple[Array, Ridge]:
+        """Log scales of rows, cross-fitted, and the model of all rows for them."""
+        middle = np.median(np.abs(errors), 0) + 1e-9
+        size = np.log(np.hypot(errors / middle, _FLOOR))
+        z = np.hstack([self.views["pieces"], mean])
+        held = np.empty_like(size)
+        for fold in self.folds:
+            model = Ridge.fit(
+                z[fold.train], size[fold.train], weight=self.weight[fold.train]
+            )
+            held[fold.valid] = model.predict(z[fold.valid])
+        whole = Ridge.fit(z, size, weight=self.weight)
+        return held, whole
+
+    def _candidates(self, names: Sequence[str], shares: Array) -> list[Candidate]:
+        zeros = np.zeros(len(self.y))
+        found = []
+        for name, share in zip(names, shares, strict=True):
+            held = self.held[name]
+            value = 0.0
+            for d in range(self.y.shape[1]):
+                error = self.y[:, d] - held[..., d].mean(0)
+                law = find_noise(error, held[..., d].var(0), zeros, self.weight)
+                variance = held[..., d].var(0)
+                value += _log_density(law, error, variance, zeros, self.weight)
+                value -= float(np.log(self.scale[d]))
+            found.append(Candidate(name, value, float(share.mean())))
+        return found
+
+
+def _units(y: Array) -> tuple[Array, Array]:
+    """Medians and robust standard deviations of the targets; 1 if they are constant."""
+    first, centre, third = np.quantile(y, [0.25, 0.5, 0.75], axis=0)
+    scale = (third - first) / 1.349
+    std = y.std(0)
+    scale = np.where(scale > 1e-6 * std, scale, std)
+    return centre, np.where(scale > 0, scale, 1.0)
+
+
+def _level(y: Array, weight: Array) -> Array:
+    """The mean of y and its standard error, shape (2, outputs)."""
+    total = weight.sum()
+    mean = weight @ y / total
+    variance = weight @ np.square(y - mean) / total
+    rows = max(total**2 / float(weight @ weight), 1.0)
+    return np.stack([mean, np.sqrt(variance / rows)])
+
+
+def _log_density(
+    law: NoiseLaw, error: Array, variance: Array, logs: Array, weight: Array
+) -> float:
+    total = np.sqrt(np.square(law.scales(logs)) + variance)
+    log = student_log_density(error / total, law.df) - np.log(total)
+    return float(weight @ log / weight.sum())

@@ -1,0 +1,65 @@
+"""The law of the noise: its size, its tails, and where it depends on the row."""
+
+import math
+
+import numpy as np
+import pytest
+
+from caveat.estimators.tables.noise import SMALLEST, NoiseLaw, find_noise
+
+N = 2000
+ZERO, ONE = np.zeros(N), np.ones(N)
+
+
+def test_gaussian_noise():
+    errors = 0.3 * np.random.default_rng(0).normal(size=N)
+    law = find_noise(errors, ZERO, ZERO, ONE)
+    assert math.isinf(law.df) and law.strength == 0.0
+    assert law.std == pytest.approx(0.3, rel=5 / math.sqrt(2 * N))
+
+
+def test_what_the_draws_explain_is_not_noise():
+    rng = np.random.default_rng(0)
+    errors = math.hypot(0.3, 0.4) * rng.normal(size=N)
+    law = find_noise(errors, np.full(N, 0.16), ZERO, ONE)
+    assert law.std == pytest.approx(0.3, rel=0.15)
+
+
+def test_heavy_tails_are_told():
+    errors = np.random.default_rng(0).standard_t(2, size=N)
+    law = find_noise(errors, ZERO, ZERO, ONE)
+    assert law.df <= 3.0 and law.std == pytest.approx(1.0, rel=0.2)
+
+
+def test_three_rows_do_not_set_the_noise():
+    errors = np.random.default_rng(0).normal(size=N)
+    errors[:3] = 1000.0
+    assert find_noise(errors, ZERO, ZERO, ONE).std < 1.3
+
+
+def test_noise_that_depends_on_the_row():
+    rng = np.random.default_rng(0)
+    logs = rng.normal(size=N)
+    law = find_noise(np.exp(logs) * rng.normal(size=N), ZERO, logs, ONE)
+    assert law.strength == 1.0
+    told = find_noise(rng.normal(size=N), ZERO, logs, ONE)
+    assert told.strength == 0.0
+
+
+def test_few_rows_have_tails():
+    errors = np.random.default_rng(0).normal(size=8)
+    assert find_noise(errors, np.zeros(8), np.zeros(8), np.ones(8)).df <= 7.0
+
+
+def test_factors_make_a_student():
+    law = NoiseLaw(1.0, 0.0, 5.0)
+    factors = law.factors(4000, np.random.default_rng(0))
+    assert (1 / factors).mean() == pytest.approx(5 / 3, rel=0.03)
+    assert (
+        NoiseLaw(1.0, 0.0, math.inf).factors(3, np.random.default_rng(0)) == 1
+    ).all()
+
+
+def test_errors_of_zero_have_the_smallest_noise():
+    law = find_noise(ZERO, ZERO, ZERO, ONE)
+    assert law.scales(np.zeros(1))[0] <= 1.05 * SMALLEST

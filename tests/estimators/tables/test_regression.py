@@ -1,0 +1,144 @@
+"""Pools for regression: never worse than simple models, calibrated, robust."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from caveat.errors import CaveatWarning
+from caveat.estimators.tables.nets import Nets
+from caveat.estimators.tables.regression import CONSTANT, fit_regression
+from caveat.predictive import GaussianPredictive
+from tests.estimators.tables.data import CHEAP, a_line, only_noise
+
+
+def fitted(x, y, **settings):
+    how = {"budget": CHEAP, "weight": np.ones(len(x)), "seed": 0, "progress": False}
+    return fit_regression(x, y.reshape(len(x), -1), **(how | settings))
+
+
+def predictive(table, x, n_draws=200):
+    means, precisions = table.draws(x, n_draws=n_draws, seed=0)
+    return GaussianPredictive.from_draws(
+        torch.from_numpy(means), precision=torch.from_numpy(precisions)
+    )
+
+
+def log_likelihood(found, x, y):
+    return float(
+        predictive(found.table, x).log_prob(torch.from_numpy(y)[:, None]).mean()
+    )
+
+
+def test_noise_leaves_the_constant():
+    x, y = only_noise(250)
+    found = fitted(x[:150], y[:150])
+    best = max(found.candidates, key=lambda c: c.weight)
+    assert best.name == CONSTANT and best.weight > 0.8
+    constant = -0.5 * np.log(2 * np.pi) - 0.5 * np.square(y[150:]).mean()
+    assert log_likelihood(found, x[150:], y[150:]) > constant - 0.03
+
+
+def test_a_line_is_found_and_its_noise():
+    x, y = a_line(400, noise=0.5)
+    found = fitted(x[:300], y[:300])
+    own = predictive(found.table, x[300:])
+    error = own.mean[:, 0].numpy() - y[300:]
+    assert np.sqrt(np.square(error).mean()) < 0.6
+    assert own.std.mean() == pytest.approx(0.5, rel=0.2)
+
+
+def test_networks_are_used_where_lines_bend():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, size=(500, 2))
+    y = x[:, 0] * x[:, 1] + 0.1 * rng.normal(size=500)
+    found = fitted(x[:400], y[:400])
+    nets = sum(c.weight for c in found.candidates if "networks" in c.name)
+    assert nets > 0.9
+    by_name = {c.name: c.log_likelihood for c in found.candidates}
+    assert log_likelihood(found, x[400:], y[400:]) > by_name["additive"] + 0.3
+    assert found.log_likelihood > by_name["additive"] + 0.3
+
+
+def test_the_noise_may_depend_on_the_row():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(600, 1))
+    y = np.exp(1.5 * x[:, 0]) * rng.normal(size=600)
+    table = fitted(x, y).table
+    std = predictive(table, np.array([[-0.9], [0.9]])).std[:, 0]
+    assert std[1] > 5 * std[0]
+    assert table.laws[0].strength > 0.5
+
+
+@pytest.mark.parametrize("wrong", ["inputs", "targets"])
+def test_three_mistyped_values_change_little(wrong):
+    x, y = a_line(400, noise=0.5)
+    clean = log_likelihood(fitted(x[:300], y[:300]), x[300:], y[300:])
+    train_x, train_y = x[:300].copy(), y[:300].copy()
+    if wrong == "inputs":
+        train_x[:3, 2] = 1000 * train_x[:3, 2] + 1000
+    else:
+        train_y[:3] = 1000 * train_y[:3] + 1000
+    found = fitted(train_x, train_y)
+    assert log_likelihood(found, x[300:], y[300:]) > clean - 0.3
+    far = predictive(found.table, np.array([[1e6, 0.0, 0.0]]))
+    assert abs(float(far.mean)) < 10 * np.abs(y).max()
+
+
+def test_intervals_hold_what_they_say():
+    rng = np.random.default_rng(1)
+    x, y = a_line(1300, noise=0.0)
+    y = y + rng.standard_t(3, size=1300)
+    own = predictive(fitted(x[:300], y[:300]).table, x[300:])
+    inside = own.inside(torch.from_numpy(y[300:])[:, None], 0.9)
+    assert 0.85 < float(inside.double().mean()) < 0.95
+
+
+def test_outputs_have_units_and_noise_of_their_own():
+    x, y = a_line(200)
+    both = np.column_stack([y, 1000 + 100 * np.roll(y, 1)])
+    found = fitted(x, both)
+    own = predictive(found.table, x[:5])
+    assert own.mean.shape == (5, 2)
+    assert (own.std[:, 1] > 50 * own.std[:, 0]).all()
+    assert len(found.table.laws) == 2
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 4, 5, 7, 12, 30])
+def test_few_rows(n_rows):
+    x, y = a_line(n_rows)
+    found = fitted(x, y)
+    own = predictive(found.table, x)
+    assert bool(own.mean.isfinite().all()) and bool((own.std > 0).all())
+    assert float(own.std.max()) < 20 * (y.std() + 1)
+
+
+def test_weights_say_which_rows_count():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1))
+    y = np.where(np.arange(300) % 2, 5.0, -5.0) + 0.1 * rng.normal(size=300)
+    weight = np.where(np.arange(300) % 2, 1.99, 0.01)
+    own = predictive(fitted(x, y, weight=weight).table, x[:9])
+    assert (own.mean > 4.0).all()
+
+
+def test_a_recipe_that_is_worse_than_a_constant_is_thrown_out(monkeypatch):
+    x, y = a_line(80)
+    true = Nets.draws
+    monkeypatch.setattr(Nets, "draws", lambda *a, **k: true(*a, **k) + 100.0)
+    with pytest.warns(CaveatWarning, match="worse than a constant"):
+        found = fitted(x, y)
+    assert not any("networks" in c.name for c in found.candidates)
+
+
+def test_the_same_seed_the_same_pool_and_rows_do_not_depend_on_others():
+    x, y = a_line(90)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first, second = fitted(x, y).table, fitted(x, y).table
+    whole, _ = first.draws(x, n_draws=50, seed=3)
+    again, _ = second.draws(x, n_draws=50, seed=3)
+    assert np.array_equal(whole, again)
+    part, _ = first.draws(x[7:9], n_draws=50, seed=3)
+    assert np.allclose(part, whole[:, 7:9], rtol=0, atol=1e-9)
