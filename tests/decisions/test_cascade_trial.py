@@ -30,7 +30,7 @@ def test_outcomes_are_not_put_into_another_order():
     with pytest.raises(InputTypeError, match="real numbers"):
         default_loss(values, [[True, False]] * 3)
     labels = CategoricalPredictive.from_logits(torch.zeros(1, 2, 3))
-    with pytest.raises(InputTypeError, match="number the classes first"):
+    with pytest.raises(InputTypeError, match="number them"):
         default_loss(labels, ["a", "b"])
 
 

@@ -63,7 +63,7 @@ def test_pages_hold_claims_with_what_was_found(experiment):
 VERDICT = re.compile(
     r"\*\*(does not )?holds?\*\*|: (does not )?holds?\b|[Hh]olds for|is better\b"
     r"|no difference at|not decided by|\((better|worse|even)\)|\d [+=-] \|"
-    r"|win/tie/lose .* \d"
+    r"|win/tie/lose .* \d+/\d"
 )
 
 

@@ -64,7 +64,12 @@ def test_command_line(tmp_path, monkeypatch, real_data):
     arguments = "reproduce reviews --quick --workers 1 --output".split()
     assert main([*arguments, str(tmp_path)]) == 0
     (page,) = (path.read_text() for path in tmp_path.glob("*.md"))
-    for word in ("## `full`", "## `top5000`", "kitchen 5,945 x 5,000", "**holds**"):
+    for word in (
+        "## `full`",
+        "## `top5000`",
+        "kitchen 5,945 x 5,000",
+        "**not judged**",
+    ):
         assert word in page
     assert (tmp_path / "reviews_quick.png").stat().st_size > 10_000
     records = read_records(tmp_path / "reviews_quick.csv", ReviewRecord)
