@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from functools import cache
 
 import pytest
 
@@ -63,19 +64,30 @@ def raised() -> list[tuple[str, int, str]]:
 
 
 def test_every_raise_is_of_our_kind():
-    allowed = own_errors() | makers() | PROTOCOLS | set(SIGNALS)
+    own = own_errors() | makers()
+    allowed = own | PROTOCOLS | set(SIGNALS)
     strange = [
         f"{file}:{line} {what}"
         for file, line, what in raised()
-        if what not in allowed
-        and what.rpartition(".")[2] not in own_errors() | makers()
+        if what not in allowed and what.rpartition(".")[2] not in own
     ]
     assert strange == []
 
 
+@cache
+def classes_and_handlers():
+    kinds = (ast.ClassDef, ast.ExceptHandler)
+    return [
+        (short(path), node)
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, kinds)
+    ]
+
+
 @pytest.mark.parametrize("name", SIGNALS)
 def test_a_signal_is_defined_where_it_is_said_to_be_and_is_caught(name):
-    nodes = [(short(path), node) for path in FILES for node in ast.walk(tree(path))]
+    nodes = classes_and_handlers()
     homes = {f for f, n in nodes if isinstance(n, ast.ClassDef) and n.name == name}
     assert homes == {SIGNALS[name]}
     handlers = (n.type for _, n in nodes if isinstance(n, ast.ExceptHandler) and n.type)
