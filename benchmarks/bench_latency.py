@@ -56,6 +56,7 @@ COLUMNS = (
 NOTES = (
     f"{N_DRAWS} draws, second and later calls, other values in each; default settings.",
     "Medians of interleaved repetitions in one process, the same threads for all.",
+    "ours: mean and variance, or probabilities, entropy and mutual information.",
     "right: mean and variance of a few outputs within 5 standard errors of the loop's.",
     f"{ESTIMATOR}: predict of one row; ours / pass is over MCDropout.regress on its "
     f"network, which stands in the column of one pass.",
@@ -199,7 +200,7 @@ def _variants(
     read = case.task.read
     return {
         "naive": lambda: naive_moments(next(streams[0]), read, n_draws=naive_draws),
-        "ours": lambda: case.task.ask(sampler, next(streams[1]), n_draws),
+        "ours": lambda: case.task.predict(sampler, next(streams[1]), n_draws),
         "pass": lambda: deterministic_pass(next(streams[2]))(),
     }
 

@@ -59,11 +59,18 @@ def interleaved(
 
 
 def _warm_up(function: Callable[[], object]) -> int:
-    """Call a function once or twice and return how many calls to measure at a time."""
-    first = seconds(function)
-    # The first call may be much slower than the rest, so a short one is repeated.
-    last = first if first > 5 * SHORTEST else seconds(function)
-    return math.ceil(SHORTEST / last)
+    """Call a function until it is at its pace; return how many calls to time at once.
+
+    The first calls may be much slower than the rest, and would have too few of them
+    measured.
+    """
+    calls, last = 1, seconds(function)
+    while calls * last < SHORTEST or calls == 1:
+        if last > 5 * SHORTEST:
+            return 1
+        calls = max(2 * calls, math.ceil(SHORTEST / last))
+        last = seconds(function, calls=calls)
+    return calls
 
 
 @contextmanager
