@@ -43,11 +43,12 @@ from caveat.sampling.ways import Way
 from caveat.sampling.work import PER_NUMBER, work_of
 
 LAST_MASKS = "last masks"
-FREE, SAVED, ANY = 0.3, 1.0, math.inf  # of the work of a draw that they may cost
+FREE, SAVED, ANY = 0.2, 1.0, math.inf  # of the work of a draw that they may cost
 _FEWEST = 4  # masks a draw that are worth the trouble
-_PER_CLASS = 4 * PER_NUMBER  # work of a softmax, for each number
+_PER_CLASS = 12 * PER_NUMBER  # work of softmax and entropy, for each number
 _AT_ONCE = 1 << 22  # numbers that masked weights or features may hold
-_HELD = 1 << 18  # numbers; more are summed up
+_HELD = 1 << 18  # numbers; more are summed up, or made again
+_SETS_KEPT = 4
 _SIGMAS = 12.0
 _CONTRADICTED = """Class probabilities by several last masks a draw contradict those of
 the {n} draws alone, which are used instead. This should not happen: please report the
@@ -239,12 +240,13 @@ class LastMasks(Reading):
         picker: Picker,
         layer: LastLinear,
         replay: Replay,
-        n_masks: int,
+        end: "_End",
     ) -> None:
         super().__init__(session, picker)
         self._layer = layer
         self._replay = replay
-        self._n_masks = n_masks
+        self._n_masks = end.n_masks
+        self._memo = end.memo
         again = replace(layer.noise, name=f"{layer.noise.name} again")
         self._masks = again.stream(session.seed)
         self._sums = _Sums(session.design)
@@ -280,6 +282,18 @@ class LastMasks(Reading):
             assert leaves is not None  # all draws go the same way
             yield [v.unsqueeze(0) if isinstance(v, Tensor) else v for v in leaves]
 
+    def _noise(self, numbers: range) -> Tensor:
+        """Masks by their numbers; the same are often asked for again."""
+        key = (self._session.seed, numbers)
+        found = self._memo.get(key)
+        if found is None:
+            found = self._masks(numbers)
+            if found.numel() <= _HELD:
+                if len(self._memo) >= _SETS_KEPT:
+                    self._memo.clear()
+                self._memo[key] = found
+        return found
+
     def _averages(self, first: int, features: Tensor, logits: Tensor) -> _Averages:
         """Of draws from ``first`` on."""
         n, layer = self._n_masks, self._layer
@@ -291,7 +305,7 @@ class LastMasks(Reading):
             for start in range(0, len(features), step):
                 own = logits[start : start + step].detach()
                 begin = first + start
-                drawn = self._masks(range(begin * n, (begin + len(own)) * n))
+                drawn = self._noise(range(begin * n, (begin + len(own)) * n))
                 factors = layer.factors(drawn).unflatten(0, (-1, n))
                 more = layer.logits(features[start : start + step], factors)
                 found.append(_averaged(own, more))
@@ -315,6 +329,7 @@ class _End(NamedTuple):
     layer: LastLinear
     n_masks: int
     program: Program
+    memo: dict[Any, Tensor]  # noise of the last calls, if it is small
 
 
 def last_masks_reading(
@@ -347,7 +362,7 @@ def last_masks_reading(
         return None
     replay = way.replay_of(end.program, Ref(end.layer.features))
     layer = end.layer.of_batch(way.constants)
-    return LastMasks(session, picker, layer, replay, end.n_masks)
+    return LastMasks(session, picker, layer, replay, end)
 
 
 def _end(
@@ -363,7 +378,7 @@ def _end(
     for program in programs(tape, way.template.handed):
         replay = way.replay_of(program, Ref(layer.features))
         if session.agrees(replay) and _repeats_a_draw(session, picker, layer, replay):
-            return _End(layer.forgetful(way.template.handed), n_masks, program)
+            return _End(layer.forgetful(way.template.handed), n_masks, program, {})
     return None
 
 
