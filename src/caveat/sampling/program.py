@@ -26,7 +26,7 @@ from caveat.sampling.work import held_by, work_of
 _NOISE_PER_BLOCK = 1 << 20
 _NOISE_KEPT = 1 << 18  # numbers; the same draws are often asked for again
 _SETS_KEPT = 4
-_WORTH_THREADS = 2e8  # multiplications, as many as take some hundredths of a second
+_WORTH_THREADS = 2e9  # multiplications; threads need some time to get going
 _NO_WORK = 4e6  # as many as take less time than threads need to find each other
 _AS_IT_IS = nullcontext()
 _TOO_LARGE = (
