@@ -23,10 +23,7 @@ from caveat.predictive.late import Late
 from caveat.predictive.moments import Moments, working_dtype
 from caveat.predictive.softmax import look_like_probs
 from caveat.predictive.strata import Stratification, pooled, some_rows
-from caveat.predictive.tally import Averages, Tally
-
-_TINY = 1e-30  # from here on probabilities have all their digits
-
+from caveat.predictive.tally import TINY, Averages, Tally
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -248,7 +245,7 @@ class CategoricalPredictive(ClassificationPredictive):
         dtype = self._probs.dtype
         entropy, expected, information = _entropies(probs, mean_entropy)
         # Where probabilities underflow, the draws know their logarithms.
-        log_probs = torch.where(probs > _TINY, probs.log().to(dtype), self._log_probs)
+        log_probs = torch.where(probs > TINY, probs.log().to(dtype), self._log_probs)
         return self._with(
             _probs=probs.to(dtype),
             _log_probs=log_probs,

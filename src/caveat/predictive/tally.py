@@ -28,7 +28,7 @@ from caveat.predictive.moments import (
 )
 
 _LOG_OF_ZERO = -1e4  # finite; exp of it is 0 in every type
-_TINY = 1e-30  # sums of probabilities from here on have all their digits
+TINY = 1e-30  # sums of probabilities from here on have all their digits
 
 
 class Averages(NamedTuple):
@@ -65,7 +65,7 @@ class _Sums(NamedTuple):
         wide = wide_dtype(block.device)
         _, log_probs, probs, entropies = _read(block)
         total = probs.sum(0, dtype=wide)
-        underflows = not float(total.amin()) > _TINY
+        underflows = not float(total.amin()) > TINY
         log_sum = log_probs.logsumexp(0).to(wide) if underflows else total.log()
         return cls(total, log_sum, entropies.sum(0, dtype=wide))
 
