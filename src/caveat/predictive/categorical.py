@@ -25,6 +25,7 @@ from caveat.predictive.softmax import look_like_probs
 from caveat.predictive.strata import Stratification, pooled, some_rows
 from caveat.predictive.tally import TINY, Averages, Tally
 
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CategoricalPredictive(ClassificationPredictive):
