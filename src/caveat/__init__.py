@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         DropoutSearchCV,
         dropout_path,
     )
+    from caveat.files import load, save
     from caveat.predictive import (
         CategoricalPredictive,
         ClassificationPredictive,
@@ -52,16 +53,18 @@ __all__ = [
     "audit",
     "dropout_path",
     "errors",
+    "load",
     "noise",
     "register_noise",
+    "save",
     "stochastic",
 ]
 
 # Parts and names are imported when first asked for: nobody needs all of them.
 _PARTS = frozenset(
     """
-    data decisions estimators evaluation maxent noise predictive rl sampling theory
-    training
+    data decisions estimators evaluation files frames maxent noise predictive rl
+    sampling theory training
     """.split()
 )
 _NAMES = {
@@ -71,6 +74,7 @@ _NAMES = {
     "caveat.estimators": """BayesianDropoutClassifier BayesianDropoutRegression
         BayesianDropoutRegressionCV DropoutClassifier DropoutRegressor DropoutSearchCV
         dropout_path""",
+    "caveat.files": "load save",
 }
 _WHERE = {name: part for part, names in _NAMES.items() for name in names.split()}
 

@@ -428,8 +428,7 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
 
     def _restore(self, state: dict[str, Any]) -> None:
         for name in _STATE:
-            value = state[name]
-            setattr(self, name, np.array(value) if isinstance(value, list) else value)
+            setattr(self, name, state[name])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
