@@ -24,7 +24,7 @@ _NUMBERS = "?bhilqBfde"  # NumPy's types that torch has too
 _TEXTS = "UO"
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """How objects of a class are taken apart and put together.
 
     Attributes
@@ -47,11 +47,11 @@ class Codec:
 
     Parameters
     ----------
-    kinds : mapping of str to Kind
+    kinds : mapping of str to FileKind
         By the name that stands in files.
     """
 
-    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, kinds: Mapping[str, FileKind]) -> None:
         self._kinds = kinds
         self._names = {kind.type: name for name, kind in kinds.items()}
 

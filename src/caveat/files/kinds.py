@@ -21,7 +21,7 @@ from caveat.estimators.tables.noise import NoiseLaw
 from caveat.estimators.tables.records import Candidate
 from caveat.estimators.tables.regression import Bent, TableRegression
 from caveat.estimators.tables.ridge import Ridge
-from caveat.files.codec import Kind
+from caveat.files.codec import FileKind
 from caveat.maxent.linear.design import Design
 from caveat.maxent.linear.features import Features
 from caveat.maxent.linear.intercept import Intercept
@@ -72,7 +72,7 @@ ESTIMATORS = (*NETWORKS, *LINEAR, estimators.DropoutSearchCV)
 _COMMON = ("n_features_in_", "feature_names_in_")
 
 
-def all_kinds() -> dict[str, Kind]:
+def all_kinds() -> dict[str, FileKind]:
     """By the name that stands in files."""
     own = [*map(_record, (*_PARTS, *POLICIES)), *map(_tuple, (VariancePrior, _Choice))]
     own += [_network(kind) for kind in NETWORKS]
@@ -83,7 +83,7 @@ def all_kinds() -> dict[str, Kind]:
     return {kind.type.__name__: kind for kind in own}
 
 
-def _of_frames() -> list[Kind]:
+def _of_frames() -> list[FileKind]:
     """Tables need pyarrow, and all else does not."""
     from caveat.frames import Asking, Column, Dropped, FrameModel, Schema, Target
 
@@ -102,14 +102,14 @@ def _of_frames() -> list[Kind]:
         made.lines()
         return made
 
-    own = Kind(FrameModel, plain.apart, together)
+    own = FileKind(FrameModel, plain.apart, together)
     return [*map(_record, (Column, Dropped, Schema, Target)), own]
 
 
 _Choice = ThresholdChoice
 
 
-def _record(kind: type[Any]) -> Kind:
+def _record(kind: type[Any]) -> FileKind:
     """A dataclass: the fields that it is made from."""
     names = [f.name for f in fields(kind) if f.init]
 
@@ -118,21 +118,21 @@ def _record(kind: type[Any]) -> Kind:
             raise ParameterError(f"a {kind.__name__} is made of {', '.join(names)}")
         return kind(**values)
 
-    return Kind(kind, lambda value: {n: getattr(value, n) for n in names}, together)
+    return FileKind(kind, lambda value: {n: getattr(value, n) for n in names}, together)
 
 
-def _tuple(kind: type[Any]) -> Kind:
+def _tuple(kind: type[Any]) -> FileKind:
     """A named tuple."""
-    return Kind(kind, lambda value: value._asdict(), lambda values: kind(**values))
+    return FileKind(kind, lambda value: value._asdict(), lambda values: kind(**values))
 
 
-def _choices() -> Kind:
-    return Kind(
+def _choices() -> FileKind:
+    return FileKind(
         Choices, lambda value: {"values": value.values}, lambda v: Choices(*v["values"])
     )
 
 
-def _network(kind: Any) -> Kind:
+def _network(kind: Any) -> FileKind:
     def apart(value: Any) -> Values:
         if not hasattr(value, "networks_"):  # the template of a search
             parameters = value.get_params(deep=False)
@@ -146,10 +146,10 @@ def _network(kind: Any) -> Kind:
         made = kind._from_saved(values["parameters"], values["state"])
         return tried(made, values["trial"])
 
-    return Kind(kind, apart, together)
+    return FileKind(kind, apart, together)
 
 
-def _linear(kind: Any, names: tuple[str, ...]) -> Kind:
+def _linear(kind: Any, names: tuple[str, ...]) -> FileKind:
     def together(values: Values) -> Any:
         made, state = kind(**values["parameters"]), dict(values["state"])
         _only(state, (*_COMMON, *names))
@@ -157,10 +157,10 @@ def _linear(kind: Any, names: tuple[str, ...]) -> Kind:
         vars(made).update(state)
         return tried(made, values["trial"])
 
-    return Kind(kind, partial(_fitted, names=names, is_tried=True), together)
+    return FileKind(kind, partial(_fitted, names=names, is_tried=True), together)
 
 
-def _search() -> Kind:
+def _search() -> FileKind:
     kind: Any = estimators.DropoutSearchCV
 
     def together(values: Values) -> Any:
@@ -169,7 +169,7 @@ def _search() -> Kind:
         vars(made).update(values["state"])
         return made
 
-    return Kind(kind, partial(_fitted, names=_SEARCHED, is_tried=False), together)
+    return FileKind(kind, partial(_fitted, names=_SEARCHED, is_tried=False), together)
 
 
 def _fitted(value: Any, *, names: tuple[str, ...], is_tried: bool) -> Values:

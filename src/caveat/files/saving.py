@@ -3,7 +3,7 @@
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -15,6 +15,9 @@ from caveat.files.codec import Codec
 from caveat.files.kinds import ESTIMATORS, POLICIES, all_kinds
 from caveat.files.networks import network_apart, network_together
 from caveat.sampling import MCDropout
+
+if TYPE_CHECKING:
+    from caveat.frames import FrameModel
 
 _MODULE, _MC, _FRAME = "network", "MCDropout", "FrameModel"
 _SETTINGS = ("seed", "shared", "stratified", "batch_dim", "analytic")
@@ -104,6 +107,29 @@ def load(path: Any, model: nn.Module | None = None) -> Any:
             f"{Path(path)} is damaged, or was not written by caveat.save: {error}"
         ) from error
     return _network_together(found.kind, value, model) if is_network else value
+
+
+def load_frame(path: Any) -> "FrameModel":
+    """Read a model of a table, and nothing else.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of a file that :func:`save` wrote for a ``FrameModel``.
+
+    Returns
+    -------
+    FrameModel
+    """
+    require("pyarrow", extra="files")
+    kind = read_archive(path).kind
+    if kind != _FRAME:
+        raise ParameterError(
+            f"{path} must hold a model of a table, made by caveat fit or FrameModel. "
+            f"It holds a {kind}."
+        )
+    found: FrameModel = load(path)
+    return found
 
 
 @cache

@@ -6,6 +6,7 @@ require("pyarrow", extra="files")  # before the parts import it
 
 from caveat.frames.answers import Asking  # noqa: E402
 from caveat.frames.encoding import Encoder  # noqa: E402
+from caveat.frames.fitting import fit_file  # noqa: E402
 from caveat.frames.model import FrameModel  # noqa: E402
 from caveat.frames.predicting import Predicted, predict_file  # noqa: E402
 from caveat.frames.reading import (  # noqa: E402
@@ -29,6 +30,7 @@ __all__ = [
     "TableSource",
     "Target",
     "as_source",
+    "fit_file",
     "open_table",
     "predict_file",
     "write_table",

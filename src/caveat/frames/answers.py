@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from caveat import _validation as validation
-from caveat.decisions import ConformalSetPredictive
 from caveat.errors import DrawsNotKeptError, NoAnswerError, ParameterError
 from caveat.frames.schema import BOOLEAN, INTEGER, Target
 from caveat.predictive import ClassificationPredictive, Predictive
@@ -108,7 +107,12 @@ def answer_types(
 
 
 def answer_columns(
-    predictive: Any, target: Target, classes: list[Any], level: float
+    predictive: Any,
+    target: Target,
+    classes: list[Any],
+    level: float,
+    *,
+    has_sets: bool,
 ) -> Answers:
     """The columns of answers, by name.
 
@@ -122,6 +126,8 @@ def answer_columns(
         Labels, in order.
     level : float
         Of intervals.
+    has_sets : bool
+        Whether the predictive has conformal sets.
 
     Returns
     -------
@@ -141,7 +147,7 @@ def answer_columns(
         found[f"{y}_prob_{_shown(label)}"] = probs[:, number]
     found[f"{y}_entropy"] = _column(predictive.entropy)
     found[f"{y}_mutual_information"] = _column(predictive.mutual_information)
-    if isinstance(predictive, ConformalSetPredictive):
+    if has_sets:
         found[f"{y}_set"] = _sets(predictive.sets, classes)
     return found
 

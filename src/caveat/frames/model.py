@@ -407,7 +407,10 @@ class FrameModel:
     def _answered(self, predictive: Predictive, asking: Asking) -> Answers:
         found = self._with_policies(predictive)
         target = self.schema.target
-        own = answer_columns(found, target, self.classes, asking.level)
+        has_sets = isinstance(self.conformal, ConformalSets)
+        own = answer_columns(
+            found, target, self.classes, asking.level, has_sets=has_sets
+        )
         if self.deferral is not None:
             own[f"{target.name}_deferred"] = self.deferral.apply(found).deferred
         return own
