@@ -243,7 +243,7 @@ def predict(  # noqa: PLR0913, an option each
         for note in done.notes:
             typer.echo(f"caveat: note: {note}", err=True)
         if output != "-":
-            typer.echo(f"{done.n_rows} rows written: {output}", err=True)
+            typer.echo(f"written: {output}, {done.n_rows} rows", err=True)
 
 
 @app.command()

@@ -83,7 +83,7 @@ class CsvReader:
             "read_options": arrow_csv.ReadOptions(
                 use_threads=False,
                 block_size=_BLOCK,
-                column_names=self._unique(),
+                column_names=self.names,
                 skip_rows_after_names=1,
                 encoding=self._encoding,
             ),
@@ -93,7 +93,8 @@ class CsvReader:
                 invalid_row_handler=refuse,
             ),
             "convert_options": arrow_csv.ConvertOptions(
-                column_types={n: pa.large_string() for n in self._unique()},
+                # As bytes: a text that is none is then found with its row.
+                column_types={n: pa.large_binary() for n in self.names},
                 include_columns=list(wanted),
                 strings_can_be_null=False,
             ),
@@ -102,8 +103,9 @@ class CsvReader:
         try:
             reader = arrow_csv.open_csv(pa.PythonFile(self._stream, "r"), **options)
             for batch in reader:
+                texts = self._decoded(batch, done)
                 done += batch.num_rows
-                yield batch
+                yield texts
         except pa.ArrowInvalid as error:
             if "Empty CSV" in str(error) or "no data" in str(error).lower():
                 return  # a header and no rows
@@ -114,9 +116,27 @@ class CsvReader:
                 f"pass --encoding, such as latin-1."
             ) from error
 
-    def _unique(self) -> list[str]:
-        """Names as Arrow takes them; twins are refused before rows are read."""
-        return list(self.names)
+    def _decoded(self, batch: Any, done: int) -> Any:
+        own = [
+            self._texts(batch.column(number), name, done)
+            for number, name in enumerate(batch.schema.names)
+        ]
+        return pa.RecordBatch.from_arrays(own, batch.schema.names)
+
+    def _texts(self, values: Any, name: str, done: int) -> Any:
+        try:
+            return values.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            for number, value in enumerate(values.to_pylist()):
+                try:
+                    value.decode()
+                except UnicodeDecodeError as error:
+                    raise DataError(
+                        f"{self._source}, row {done + number + 1}: column {name!r} "
+                        f"holds {value[:30]!r}, which is not UTF-8; pass --encoding, "
+                        f"such as latin-1."
+                    ) from error
+            raise
 
     def _header(self, head: bytes) -> list[str]:
         if not head.strip(b"\xef\xbb\xbf \t\r\n"):
@@ -172,22 +192,9 @@ class CsvReader:
                 f"and got {row.actual_columns} ({row.text[:60]!r})."
             )
         why = str(error).splitlines()[0]
-        if "UTF8" in why:
-            return DataError(
-                f"{self._source}, after row {done}: {_column(why, self.names)}a text "
-                f"is not UTF-8; pass --encoding, such as latin-1."
-            )
         if "straddl" in why:
             why = f"a row is longer than {_BLOCK} bytes, or a quote is never closed"
         return DataError(f"{self._source}, after row {done}: {why}.")
-
-
-def _column(why: str, names: list[str]) -> str:
-    """The column that a message of Arrow speaks of."""
-    number = why.partition("column #")[2].partition(":")[0]
-    if not number.isdigit() or int(number) >= len(names):
-        return ""
-    return f"column {names[int(number)]!r}: "
 
 
 def _first_bytes(stream: Any) -> bytes:

@@ -455,7 +455,7 @@ def _check_target(source: str, name: str, y: NDArray[Any], classify: bool) -> No
         what = "labels of two classes" if classify else "different numbers"
         raise DataError(
             f"{source}: the target column {name!r} must hold {what}. All rows hold "
-            f"{y[0]!r}."
+            f"{y.tolist()[0]!r}."
         )
 
 

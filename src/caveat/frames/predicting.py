@@ -19,6 +19,7 @@ from caveat.frames.reading import CSV, JSON, Dialect, TableSource, open_table
 from caveat.frames.schema import BOOLEAN, NUMBER, some
 from caveat.frames.values import Place, Spelling, as_texts, numbers
 from caveat.frames.writing import write_table
+from caveat.predictive.base import count_of
 
 _AT_ONCE = 16 * ROWS  # rows that are answered and written at a time
 
@@ -105,7 +106,7 @@ def predict_file(  # noqa: PLR0913, a door: all but the files by name
             bar.advance(len(block.x))
         if not done:
             raise DataError(f"{table.name} must hold rows. It has none.")
-    notes = (f"{count} rows: {what}" for what, count in encoder.notes.items())
+    notes = (f"{count_of(n, 'row')}: {what}" for what, n in encoder.notes.items())
     return Predicted(done, tuple(notes))
 
 
