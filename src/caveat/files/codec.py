@@ -76,8 +76,8 @@ class Codec:
         object
         """
         if value is None or isinstance(value, bool | str):
-            return value
-        if isinstance(value, int | float | np.generic):
+            return str(value) if isinstance(value, np.str_) else value
+        if isinstance(value, int | float | np.number | np.bool_):
             return _number(value)
         if isinstance(value, list | tuple) and type(value) in (list, tuple):
             each = [self.apart(v, f"{name}.{i}", tensors) for i, v in enumerate(value)]

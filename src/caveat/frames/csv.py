@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from caveat.errors import DataError, ParameterError
 
 _HEAD = 1 << 20  # bytes in which the header must end
 _BLOCK = 1 << 21  # bytes that are parsed at a time
+# As Arrow tells it; a handler of bad rows would fail on texts that are not UTF-8.
+_RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
 _OTHERS = (";", "\t", "|", ",")
 
 
@@ -73,12 +76,6 @@ class CsvReader:
             Of texts.
         """
         wanted = self.names if columns is None else columns
-        bad: list[Any] = []
-
-        def refuse(row: Any) -> str:
-            bad.append(row)
-            return "error"
-
         options = {
             "read_options": arrow_csv.ReadOptions(
                 use_threads=False,
@@ -90,7 +87,6 @@ class CsvReader:
             "parse_options": arrow_csv.ParseOptions(
                 delimiter=self._delimiter,
                 newlines_in_values=True,
-                invalid_row_handler=refuse,
             ),
             "convert_options": arrow_csv.ConvertOptions(
                 # As bytes: a text that is none is then found with its row.
@@ -109,7 +105,7 @@ class CsvReader:
         except pa.ArrowInvalid as error:
             if "Empty CSV" in str(error) or "no data" in str(error).lower():
                 return  # a header and no rows
-            raise self._wrong(error, bad, done) from error
+            raise self._wrong(error, done) from error
         except UnicodeError as error:
             raise DataError(
                 f"{self._source}, after row {done}: a text is not {self._encoding}; "
@@ -183,15 +179,16 @@ class CsvReader:
                 f"stands there more than once."
             )
 
-    def _wrong(self, error: Exception, bad: list[Any], done: int) -> DataError:
-        if bad:
-            row = bad[0]
-            number = f"row {row.number - 1}" if row.number else f"after row {done}"
-            return DataError(
-                f"{self._source}, {number}: expected {row.expected_columns} columns, "
-                f"and got {row.actual_columns} ({row.text[:60]!r})."
-            )
+    def _wrong(self, error: Exception, done: int) -> DataError:
         why = str(error).splitlines()[0]
+        ragged = _RAGGED.search(why)
+        if ragged:
+            number, expected, came, text = ragged.groups()
+            row = f"row {int(number) - 1}" if number else f"after row {done}"
+            return DataError(
+                f"{self._source}, {row}: expected {expected} columns, and got {came} "
+                f"({text[:60]!r})."
+            )
         if "straddl" in why:
             why = f"a row is longer than {_BLOCK} bytes, or a quote is never closed"
         return DataError(f"{self._source}, after row {done}: {why}.")
