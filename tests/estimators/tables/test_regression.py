@@ -12,6 +12,9 @@ from caveat.estimators.tables.regression import CONSTANT, fit_regression
 from caveat.predictive import GaussianPredictive
 from tests.estimators.tables.data import CHEAP, a_line, only_noise
 
+# On noise, networks are worse than a constant, and it is said.
+pytestmark = pytest.mark.filterwarnings("ignore:the networks .* are worse")
+
 
 def fitted(x, y, **settings):
     how = {"budget": CHEAP, "weight": np.ones(len(x)), "seed": 0, "progress": False}

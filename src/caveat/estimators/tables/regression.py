@@ -20,7 +20,7 @@ from caveat.estimators.tables.budget import Budget
 from caveat.estimators.tables.columns import Columns
 from caveat.estimators.tables.nets import Lesson, Nets, Recipe, train_nets
 from caveat.estimators.tables.noise import NoiseLaw, find_noise
-from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate
+from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate, is_above_zero
 from caveat.estimators.tables.ridge import Ridge
 from caveat.estimators.tables.views import RowsOfViews, Views
 from caveat.estimators.tables.weights import mean_shares, student_log_density
@@ -37,6 +37,7 @@ _NET_COST = 4.0
 _FEWEST_FOR_LINES = 5  # rows
 _FLOOR = 0.05  # of a residual, in standard deviations, before its logarithm
 _HELD_DRAWS = 24
+_FAR = 4.0  # standard deviations, beyond which errors count alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +243,7 @@ class _Fit:
         self.folds = budget.folds(len(x))
         self.held: dict[str, Array] = {}  # (draws, rows, outputs)
         self.bent: dict[str, Bent] = {}
+        self.worse: list[str] = []
 
     def run(self) -> FittedRegression:
         for name in self._simple():
@@ -332,15 +334,14 @@ class _Fit:
         for name, (nets, bad) in trained.items():
             part = Bent(LINES[base].view, lines, replace(nets, units=units[name]))
             self._keep_networks(name, part, bad)
+        if self.worse:
+            names = ", ".join(map(repr, self.worse))
+            warnings.warn(WORSE.format(names=names), CaveatWarning, stacklevel=6)
 
     def _base(self) -> str:
         """The line beside which networks are trained: the best one."""
-        errors = {
-            name: np.minimum(np.abs(self.held[name].mean(0) - self.y), 4.0).mean()
-            for name in LINES
-            if name in self.held
-        }
-        return min(errors, key=lambda name: errors[name])
+        found = [name for name in LINES if name in self.held]
+        return min(found, key=lambda name: float(self._errors(self.held[name]).mean()))
 
     def _lesson(
         self, recipe: Recipe, fold: Fold, line: Ridge, base: str
@@ -360,7 +361,7 @@ class _Fit:
     def _keep_networks(self, name: str, part: Bent, bad: list[int]) -> None:
         """Held-out draws of a recipe; one that is worse than a constant is left out."""
         if bad:
-            warnings.warn(DIVERGED.format(name=name), CaveatWarning, stacklevel=6)
+            warnings.warn(DIVERGED.format(name=name), CaveatWarning, stacklevel=7)
             return
         held = np.empty((_HELD_DRAWS, *self.y.shape))
         for number, fold in enumerate(self.folds):
@@ -369,12 +370,15 @@ class _Fit:
             held[:, fold.valid] = bent_draws(
                 part, views, n_draws=_HELD_DRAWS, seed=seed, only=number
             )
-        worst = np.median(np.abs(held.mean(0) - self.y), 0)
-        constant = np.median(np.abs(self.held[CONSTANT].mean(0) - self.y), 0)
-        if (worst > 2.0 * constant + 1e-9).any():
-            warnings.warn(WORSE.format(name=name), CaveatWarning, stacklevel=6)
+        losses = self._errors(held) - self._errors(self.held[CONSTANT])
+        if is_above_zero(losses.mean(1), self.weight):
+            self.worse.append(name)
             return
         self.held[name], self.bent[name] = held, part
+
+    def _errors(self, held: Array) -> Array:
+        """Absolute errors of the mean; a few far rows do not decide."""
+        return np.asarray(np.minimum(np.abs(held.mean(0) - self.y), _FAR))
 
     def _final(self, name: str) -> Ridge | Bent | None:
         """Exact models of all rows; networks as they were validated."""
