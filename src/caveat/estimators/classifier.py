@@ -102,7 +102,7 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         :class:`DropoutRegressor`.
     scaling_ : Scaling
         The standard units of X.
-    lengthscale_, weight_decays_, bias_weight_decay_, n_steps_
+    lengthscale_, weight_decays_, bias_weight_decay_, n_steps_, loss_curve_
         As for :class:`DropoutRegressor`.
     validation_log_likelihood_ : float or None
         Mean log probability of held-out labels under the pool; None of a recipe.

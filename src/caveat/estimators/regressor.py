@@ -127,6 +127,10 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
     validation_log_likelihood_ : float or None
         Mean log density of the rows of the folds, in the units of y, if the precision
         was found by folds. An estimate for new rows, but for the choice of one number.
+    loss_curve_ : list of float
+        Mean loss of training rows with the noise off, in units of the networks, after
+        equal parts of their steps; of a pool, of its heaviest networks. Empty for
+        families of noise.
     n_steps_ : tuple of int
         Steps after which the weights of each network were taken.
     n_features_in_ : int

@@ -342,8 +342,11 @@ class _Fit:
         return self._logistic(name, slice(None), self.penalty[name])
 
     def _candidates(self, names: Sequence[str], weights: Array) -> list[Candidate]:
+        curves = {name: nets.curve for name, nets in self.nets.items()}
         return [
-            Candidate(name, self._value(self.held[name]), float(weight))
+            Candidate(
+                name, self._value(self.held[name]), float(weight), curves.get(name, ())
+            )
             for name, weight in zip(names, weights, strict=True)
         ]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 _SURE = 2.0  # standard errors
 
@@ -22,11 +23,15 @@ class Candidate:
         units of y, under noise of its own that is the same everywhere; or of labels.
     weight : float
         Its weight in the pool: in a mean, on average over outputs; or in the logits.
+    loss_curve : tuple of float
+        Of networks: their mean loss on training rows, in units of their own, after
+        equal parts of their steps.
     """
 
     name: str
     log_likelihood: float
     weight: float
+    loss_curve: tuple[float, ...] = ()
 
 
 DIVERGED = """the networks {name!r} diverged and were left out of the pool. Look for
@@ -58,6 +63,25 @@ def is_above_zero(
     mean = float(own @ values / own.sum())
     error = np.sqrt(np.square(own * (values - mean)).sum()) / own.sum()
     return bool(mean > _SURE * error and mean > 1e-9)
+
+
+def curve_of(losses: Tensor | None) -> tuple[float, ...]:
+    """The mean of the loss curves of some networks.
+
+    Parameters
+    ----------
+    losses : Tensor, shape (networks, looks), or None
+        NaN after an early end.
+
+    Returns
+    -------
+    tuple of float
+        Up to the first look that no network has reached.
+    """
+    if losses is None:
+        return ()
+    mean = losses.nanmean(0)
+    return tuple(mean[~mean.isnan()].tolist())
 
 
 def told(candidates: Sequence[Candidate]) -> str:

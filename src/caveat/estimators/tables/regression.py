@@ -430,7 +430,9 @@ class _Fit:
                 variance = held[..., d].var(0)
                 value += _log_density(law, error, variance, zeros, self.weight)
                 value -= float(np.log(self.scale[d]))
-            found.append(Candidate(name, value, float(share.mean())))
+            part = self.bent.get(name)
+            curve = () if part is None else part.nets.curve
+            found.append(Candidate(name, value, float(share.mean()), curve))
         return found
 
 
