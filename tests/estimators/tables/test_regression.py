@@ -145,3 +145,15 @@ def test_the_same_seed_the_same_pool_and_rows_do_not_depend_on_others():
     assert np.array_equal(whole, again)
     part, _ = first.draws(x[7:9], n_draws=50, seed=3)
     assert np.allclose(part, whole[:, 7:9], rtol=0, atol=1e-9)
+
+
+def test_a_mistyped_input_does_not_carry_the_mean_away():
+    rng = np.random.default_rng(0)
+    space, age = rng.lognormal(4.3, 0.4, size=400), rng.uniform(0, 90, 400)
+    y = 40 * space * (1 - 0.004 * age) + 400 * rng.normal(size=400)
+    x = np.column_stack([space, age])
+    x[:2, 0] *= 1000
+    found = fitted(x[:300], y[:300])
+    typed = x[300:] * [1000, 1]
+    mean = predictive(found.table, typed).mean.squeeze(-1).numpy()
+    assert np.abs(mean - y.mean()).max() < 10 * (y.max() - y.min())
