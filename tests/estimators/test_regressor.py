@@ -565,3 +565,21 @@ def test_the_loss_curve_falls_and_is_kept(tmp_path):
     assert len(curve) == 20 and curve[-1] < 0.5 * curve[0]
     model.save(tmp_path / "model")
     assert DropoutRegressor.load(tmp_path / "model").loss_curve_ == curve
+
+
+def test_names_of_the_columns_of_a_prediction(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    x = np.linspace(-2, 2, 20)[:, None]
+    both = pandas.DataFrame({"height": x[:, 0], "width": -x[:, 0]})
+    settings = {"schedule": Schedule(epochs=1), "random_state": 0}
+    for y, names in (
+        (both, ["height", "width"]),
+        (both["width"], ["width"]),
+        (both.to_numpy(), ["y0", "y1"]),
+        (x[:, 0], ["y"]),
+    ):
+        model = DropoutRegressor(**settings).fit(x, y)
+        assert model.get_feature_names_out().tolist() == names
+        model.save(tmp_path / "m")
+        same = DropoutRegressor.load(tmp_path / "m")
+        assert same.get_feature_names_out().tolist() == names
