@@ -15,6 +15,7 @@ from caveat.decisions.guarantees import CalibrationScores, Guarantee
 from caveat.errors import ParameterError
 from caveat.estimators.tables.classification import TableClassification
 from caveat.estimators.tables.columns import Columns
+from caveat.estimators.tables.heads import Heads
 from caveat.estimators.tables.logistic import Logistic
 from caveat.estimators.tables.nets import Nets
 from caveat.estimators.tables.noise import NoiseLaw
@@ -43,7 +44,7 @@ _PARTS = (
     *(estimators.Schedule, estimators.EarlyStopping, estimators.Prior),
     *(estimators.NoiseHead, LogUniform, *_FAMILIES),
     *(TableRegression, TableClassification, Columns, Ridge, Bent, Logistic, Nets),
-    *(NoiseLaw, Candidate, Scaling),
+    *(NoiseLaw, Heads, Candidate, Scaling),
     *(Features, BernoulliFeatureNoise, GaussianFeatureNoise, Intercept, Design),
     LinearPosterior,
     *(decisions.Coverage, decisions.ErrorRate, decisions.Costs),
