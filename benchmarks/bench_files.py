@@ -1,8 +1,8 @@
 """Memory and time of ``caveat predict`` on files of growing length.
 
-A model of a mixed table, fitted once, predicts files of 1/100, 1/10 and all of the rows,
-each in a process of its own. Memory must stay below 1 GB, and must not grow with the
-file. Finished files are kept in ``--cache`` and not predicted again.
+A model of a mixed table, fitted once, predicts files of 1/100, 1/10 and all of the
+rows, each in a process of its own. Memory must stay below 1 GB, and must not grow with
+the file. Finished files are kept in ``--cache`` and not predicted again.
 """
 
 import argparse
@@ -124,7 +124,8 @@ def write_rows(path: Path, n_rows: int) -> None:
 
 def _in_fresh_process(model: Path, path: Path, rows: int) -> Run:
     out = path.with_name(f"out{path.suffix}")
-    command = [sys.executable, "-m", MODULE, "--child", model, path, out]
+    files = [str(model), str(path), str(out)]
+    command = [sys.executable, "-m", MODULE, "--child", *files]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     peak, seconds = json.loads(done.stdout.splitlines()[-1])
     out.unlink()
