@@ -205,8 +205,15 @@ def _naive(value: Any) -> Any:
 
 
 def _shown(numbers: Array) -> Values:
-    words = ["missing" if np.isnan(v) else f"{v:.6g}" for v in numbers.tolist()]
-    return np.array(words, dtype=object)
+    return np.array([_digits(v) for v in numbers.tolist()], dtype=object)
+
+
+def _digits(value: float) -> str:
+    """Whole numbers as they are, such as years; four digits of others."""
+    if np.isnan(value):
+        return "missing"
+    whole = value.is_integer() and abs(value) < 1e9
+    return (f"{value:.0f}" if whole else f"{value:.4g}").replace("-", "−")
 
 
 def _is_missing(value: Any) -> bool:

@@ -121,10 +121,14 @@ def _curve_figure(subject: AnySubject, shares: Array, found: list[Deferred]) -> 
     ]
     chart.tips(shares, tips)
     signs = legend(
-        ("line", subject.risk_words), ("ideal", "at random"), ("band", "± 2 errors")
+        ("line", subject.risk_words),
+        ("ideal", "at random"),
+        ("band", "± 2 standard errors"),
     )
     slider = _SLIDER.format(last=len(shares) - 1, start=start)
-    return figure(chart, signs + slider, "Rows kept, by the share handed on.")
+    return figure(
+        chart, signs + slider, f"The {subject.risk_words} of the rows that are kept."
+    )
 
 
 def _side(subject: AnySubject, chosen: list[Deferred]) -> str:
@@ -146,7 +150,7 @@ def _side(subject: AnySubject, chosen: list[Deferred]) -> str:
 def _line(subject: AnySubject, each: Deferred) -> list[Cell]:
     gain = "–" if each.gain != each.gain else _change(each)
     return [
-        numeric(each.asked, f"{each.asked:.0%}"),
+        numeric(each.asked, percent(each.asked, 0)),
         numeric(each.n_deferred, count(each.n_deferred, "row").split()[0]),
         numeric(each.after, subject.risk(each.after)),
         numeric(-each.gain, gain),
@@ -156,5 +160,5 @@ def _line(subject: AnySubject, each: Deferred) -> list[Cell]:
 
 def _change(each: Deferred) -> str:
     sign = "−" if each.gain > 0.0 else "+" if each.gain < 0.0 else ""
-    shown = f"{sign}{percent(abs(each.gain), 0)}".replace("−under", "−under ")
+    shown = f"{sign}{percent(abs(each.gain), 0)}"
     return shown if each.is_shown or each.is_reversed else f"{shown} (chance)"

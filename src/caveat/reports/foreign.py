@@ -180,8 +180,6 @@ def _link(subject: AnySubject, scores: Array) -> str:
         )
     found = spearmanr(scores, subject.losses)
     sure = found.pvalue < 0.05
-    return (
-        f"Their {term('rank correlation')} with the error is "
-        f"{number(float(found.statistic), 2)}"
-        + ("." if sure else ": no more than chance.")
-    )
+    tail = "." if sure else ": no more than chance."
+    shown = number(float(found.statistic), 2)
+    return f"Their {term('rank correlation')} with the error is {shown}{tail}"

@@ -93,8 +93,8 @@ GLOSSARY = {
         "know."
     ),
     "out-of-distribution score": (
-        "How unlike the training rows a row looks; higher is stranger. Given by whoever "
-        "made this report."
+        "How unlike the training rows a row looks; higher is stranger. Given by "
+        "whoever made this report."
     ),
     "rank correlation": (
         "Whether two numbers rise together: 1 always, 0 unrelated, −1 one falls as "
@@ -105,8 +105,8 @@ GLOSSARY = {
         "Above 3 is rare for a calibrated model."
     ),
     "draws": (
-        "Runs of the model with different parts of it switched off at random (dropout); "
-        "how much they disagree is what the model does not know."
+        "Runs of the model with different parts of it switched off at random "
+        "(dropout); how much they disagree is what the model does not know."
     ),
     "Monte Carlo error": (
         "How far a prediction would move if the draws were drawn anew; it shrinks with "

@@ -14,8 +14,8 @@ from caveat.reports.subject import (
 )
 from caveat.reports.svg import Chart, Scale, legend
 
-_SHOWN = 100  # rows in a chart
-_FEATURES = 5  # along which rows are drawn
+_SHOWN = 80  # rows in a chart
+_FEATURES = 4  # along which rows are drawn
 
 
 def interval_section(subject: AnySubject, drivers: Drivers | None) -> Section:
@@ -39,13 +39,11 @@ def interval_section(subject: AnySubject, drivers: Drivers | None) -> Section:
         else subject.mean
     )
     rows = spaced(order)
-    charts = [_sorted_figure(subject, rows)]
-    names = ["sorted by confidence" if is_class else "sorted by prediction"]
-    if drivers is not None:
-        for number_of, driver in enumerate(_along(drivers)):
-            name, values = driver
-            charts.append(_feature_figure(subject, drivers, name, values, number_of))
-            names.append(f"along {name}")
+    charts, names = [_sorted_figure(subject, rows)], list[str]()
+    for k, (name, values) in enumerate(_along(drivers)):
+        looked_at = drivers.rows if drivers is not None else rows
+        charts.append(_feature_figure(subject, looked_at, name, values, k))
+        names.append(name)
     shown = f"{count(len(rows), 'row')} of {subject.n_rows:,}"
     finding = _finding(subject, shown if len(rows) < subject.n_rows else "All rows")
     options = "".join(
@@ -53,8 +51,8 @@ def interval_section(subject: AnySubject, drivers: Drivers | None) -> Section:
         for k, name in enumerate(names)
     )
     choice = (
-        f'<p class="choice" hidden><label>Show <select id="along">{options}</select>'
-        f"</label></p>"
+        f'<p class="choice" hidden><label>Along the feature <select id="along">'
+        f"{options}</select></label></p>"
     ) * (len(names) > 1)
     question = "What do single predictions look like?"
     body = f'{choice}<div class="grid panels">{"".join(charts)}</div>'
@@ -84,8 +82,10 @@ def _finding(subject: AnySubject, shown: str) -> str:
     )
 
 
-def _along(drivers: Drivers) -> list[tuple[str, Array]]:
+def _along(drivers: Drivers | None) -> list[tuple[str, Array]]:
     """Names and values of the columns of numbers that matter most."""
+    if drivers is None:
+        return []
     found = [d.column for d in drivers.found if d.column.numbers is not None]
     several = [c for c in found if len(np.unique(c.numbers)) > 5]
     return [(c.name, c.numbers) for c in several[:_FEATURES] if c.numbers is not None]
@@ -98,17 +98,16 @@ def _sorted_figure(subject: AnySubject, rows: Rows) -> str:
         else "rows, in order of prediction"
     )
     places = np.arange(len(rows), dtype=float)
-    return _panel(subject, rows, places, label, "chart-sorted", "Sorted.")
+    return _panel(subject, rows, places, label, "chart-sorted", f"Sorted: {label}.")
 
 
 def _feature_figure(
-    subject: AnySubject, drivers: Drivers, name: str, values: Array, number_of: int
+    subject: AnySubject, rows: Rows, name: str, values: Array, number_of: int
 ) -> str:
     chosen = spaced(values)
-    rows = drivers.rows[chosen]
     identifier = f"chart-along-{number_of}"
     caption = f"Along <b>{text(name[:60])}</b>."
-    return _panel(subject, rows, values[chosen], name, identifier, caption)
+    return _panel(subject, rows[chosen], values[chosen], name, identifier, caption)
 
 
 def _panel(
@@ -157,7 +156,7 @@ def _number_panel(
         ],
     )
     signs = legend(
-        ("interval", "interval"), ("dot", "observed inside"), ("cross", "outside")
+        ("interval", "interval"), ("seen", "observed inside"), ("cross", "outside")
     )
     return figure(chart, signs, caption)
 

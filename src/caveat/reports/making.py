@@ -205,7 +205,11 @@ def _tiles(subject: AnySubject) -> list[tuple[str, str, str]]:
                 term("confidence", "mean confidence"),
                 "what the model thinks",
             ),
-            (percent(curve.ece.value), term("ECE"), f"by chance {curve.ece_floor:.1%}"),
+            (
+                percent(curve.ece.value),
+                term("ECE"),
+                f"by chance {percent(curve.ece_floor)}",
+            ),
             last,
         ]
     level = f"{100 * subject.level:.0f} %"
@@ -293,8 +297,8 @@ def _making_section(
     if absent:
         body += f'<p class="small">Not given: {text(", ".join(absent))}.</p>'
     finding = (
-        "All numbers are about the rows at hand: errors of ± are over such rows, and do "
-        "not know how another training would have come out."
+        "All numbers are about the rows at hand: errors of ± are over such rows, and "
+        "do not know how another training would have come out."
     )
     return Section("making", "Making", "How was this made?", finding, body)
 
@@ -332,4 +336,4 @@ def _data(
 
 def plain_text(html: str) -> str:
     """Our own HTML without its tags."""
-    return unescape(re.sub(r"<[^>]+>", "", html))
+    return unescape(re.sub(r"<[^>]+>", "", html)).replace("\u00a0", " ")

@@ -9,6 +9,7 @@ from typing import Any
 from caveat.reports.glossary import GLOSSARY
 
 LONGEST = 60  # characters of a name in the page; the whole stands in its title
+_SPACE = "\u00a0"  # at which no line is broken
 _HIDDEN = dict.fromkeys([*range(32), *range(0x7F, 0xA0), 0xFEFF, 0xFFFE, 0xFFFF], " ")
 _HIDDEN |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], " ")
 _HIDDEN |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")  # half a character
@@ -46,7 +47,7 @@ def short(value: Any, longest: int = LONGEST) -> str:
     whole = str(value)
     if len(whole) <= longest:
         return text(whole)
-    return f'<span title="{text(whole[:300])}">{text(whole[: longest - 1])}…</span>'
+    return f'<span title="{text(whole[: 2 * longest + 40])}">{text(whole[: longest - 1])}…</span>'
 
 
 def term(name: str, shown: str | None = None) -> str:
@@ -81,15 +82,20 @@ def percent(share: float, decimals: int = 1) -> str:
         return "–"
     least = 10.0 ** -(decimals + 2)
     if 0.0 < share < least:
-        return f"under {100 * least:.{decimals}f} %"
+        return f"under {100 * least:.{decimals}f}{_SPACE}%"
     if 1.0 - least < share < 1.0:
-        return f"over {100 * (1 - least):.{decimals}f} %"
-    return _minus(f"{100.0 * share:.{decimals}f} %")
+        return f"over {100 * (1 - least):.{decimals}f}{_SPACE}%"
+    return _minus(f"{100.0 * share:.{decimals}f}{_SPACE}%")
 
 
 def count(number_of: int, noun: str) -> str:
     """``1 row``, ``2,000 rows``."""
     return f"{number_of:,} {noun}" if number_of == 1 else f"{number_of:,} {noun}s"
+
+
+def measured(value: float, unit: str) -> str:
+    """A number with its unit, if it has one, on one line."""
+    return f"{number(value)}{_SPACE}{unit}" if unit else number(value)
 
 
 def numeric(value: float, shown: str | None = None) -> Cell:
@@ -137,10 +143,12 @@ def table(
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in lines)
     marks = (f' id="{identifier}"' if identifier else "") + " data-sortable" * sortable
+    name = text(caption)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption)}">'
-        f"<table{marks}><caption>{text(caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
+        f'<div class="table"><p class="caption">{name}</p><div class="scroll" '
+        f'tabindex="0" role="region" aria-label="{name}"><table{marks} '
+        f'aria-label="{name}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
+        f"</table></div></div>"
     )
 
 

@@ -27,8 +27,8 @@ form-action 'none'">
 </head>
 <body>
 <a class="skip" href="#verdict">To the verdict</a>
-<header><p class="kicker">Uncertainty report</p><h1>{title}</h1><p class="lead">{lead}</p>
-</header>
+<header><p class="kicker">Uncertainty report</p><h1>{title}</h1>
+<p class="lead">{lead}</p></header>
 <main>
 <section id="verdict" class="verdict" aria-labelledby="verdict-h">
 <h2 id="verdict-h">The verdict</h2>
@@ -39,8 +39,8 @@ form-action 'none'">
 {sections}
 </main>
 <footer><details><summary>What the words mean</summary><dl>{glossary}</dl></details>
-<p>Made with Caveat. This file is complete in itself: it loads nothing, and sends nothing.
-</p></footer>
+<p>Made with Caveat. This file is complete in itself: it loads nothing and sends
+nothing.</p></footer>
 <script type="application/json" id="caveat-data">{data}</script>
 <script>{script}</script>
 </body>

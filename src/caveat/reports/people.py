@@ -110,9 +110,14 @@ def people_section(subject: AnySubject, drivers: Drivers | None) -> Section:
     n_failed = listed.reasons.count(SURPRISE)
     finding = (
         f"{count(len(listed.rows) - n_failed, 'row')} with the largest "
-        f"{subject.score_words}, and {count(n_failed, 'row')} of which the model was "
-        f"sure and which came out otherwise: look at their data, too."
+        f"{subject.score_words}"
     )
+    if n_failed:
+        finding += (
+            f", and {count(n_failed, 'row')} of which the model was sure and which "
+            f"came out otherwise: look at their data, too"
+        )
+    finding += "."
     heads, columns = _named(subject, listed.rows)
     if isinstance(subject, ClassificationSubject):
         more = _of_classes(subject, listed.rows)

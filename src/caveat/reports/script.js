@@ -29,7 +29,7 @@
 
   function hide() {
     tip.hidden = true;
-    each(document.querySelectorAll(".hit.on"), function (hit) {
+    each(document.querySelectorAll(".hits .on"), function (hit) {
       hit.classList.remove("on");
     });
   }
@@ -49,7 +49,7 @@
   }
 
   each(document.querySelectorAll("svg.chart"), function (chart) {
-    var hits = chart.querySelectorAll(".hit");
+    var hits = chart.querySelectorAll(".hits path");
     var at = -1;
     if (!hits.length) return;
     each(hits, function (hit) {
@@ -67,7 +67,7 @@
     }
     chart.setAttribute("tabindex", "0");
     chart.addEventListener("pointermove", function (event) {
-      var hit = event.target.closest ? event.target.closest(".hit") : null;
+      var hit = event.target.closest ? event.target.closest(".hits path") : null;
       if (hit) show(hit, event.clientX, event.clientY);
       else hide();
     });
@@ -157,7 +157,7 @@
   // One of the charts of rows, by choice; without this script all of them are there.
   var choice = document.getElementById("along");
   if (choice) {
-    var panels = document.querySelectorAll(".panels > figure");
+    var panels = document.querySelectorAll(".panels > figure + figure");
     var pick = function () {
       each(panels, function (panel, k) {
         panel.hidden = k !== Number(choice.value);

@@ -54,7 +54,7 @@ def site_section(sites: Sites) -> Section:
     rates = sorted({site.rate for site in sites if site.rate > 0.0})
     rate = ""
     if len(rates) == 1:
-        rate = f", each dropping {percent(rates[0], 0)} of its units"
+        rate = f", dropping {percent(rates[0], 0)} of the units"
     elif rates:
         rate = f", dropping {percent(rates[0], 0)} to {percent(rates[-1], 0)}"
     live = sum(site.fires_in_eval for site in sites)

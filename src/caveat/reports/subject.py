@@ -43,7 +43,7 @@ from caveat.predictive import (
 )
 from caveat.reports.columns import Rows, Table
 from caveat.reports.drivers import some_rows
-from caveat.reports.markup import number, percent
+from caveat.reports.markup import measured, percent
 
 LEVEL = 0.9  # of the intervals that are shown
 _MOST_WORK = 20_000_000  # rows times draws whose distribution is asked for
@@ -157,7 +157,7 @@ class RegressionSubject(Subject):
         return "mean error"
 
     def risk(self, value: float) -> str:
-        return f"{number(value)} {self.unit}".rstrip()
+        return measured(value, self.unit)
 
     @cached_property
     def losses(self) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from caveat.evaluation.estimates import Array
 from caveat.reports.markup import text
 
-WIDTH, HEIGHT = 400, 270
+WIDTH, HEIGHT = 360, 250
 _TOP, _RIGHT, _BOTTOM = 14, 14, 46
 _LETTER = 6.7  # width of a character of 12 units, generously
 
@@ -151,21 +151,20 @@ class Chart:
             self._add(f'<path class="{kind}" d="M{"L".join(there + back)}Z"/>')
 
     def dots(self, xs: Any, ys: Any, kind: str, radius: float = 3.0) -> None:
-        """Points."""
-        for a, b in zip(self.at_x(xs), self.at_y(ys), strict=True):
-            if math.isfinite(a) and math.isfinite(b):
-                self._add(
-                    f'<circle class="{kind}" cx="{a:.1f}" cy="{b:.1f}" r="{radius:g}"/>'
-                )
+        """Points, as lines without length and with round ends: one path for all."""
+        path = "".join(f"M{point}h0" for point in _points(self.at_x(xs), self.at_y(ys)))
+        if path:
+            self._add(
+                f'<path class="dots {kind}" fill="none" stroke-width="{2 * radius:.1f}"'
+                f' d="{path}"/>'
+            )
 
     def crosses(self, xs: Any, ys: Any, kind: str) -> None:
         """Points as crosses: told from dots also without colour."""
-        for a, b in zip(self.at_x(xs), self.at_y(ys), strict=True):
-            if math.isfinite(a) and math.isfinite(b):
-                self._add(
-                    f'<path class="{kind}" fill="none" d="M{a - 3:.1f} {b - 3:.1f}l6 6'
-                    f'm-6 0l6 -6"/>'
-                )
+        places = _points(self.at_x(xs), self.at_y(ys))
+        path = "".join(f"M{point}m-3 -3l6 6m-6 0l6 -6" for point in places)
+        if path:
+            self._add(f'<path class="{kind}" fill="none" d="{path}"/>')
 
     def uprights(self, xs: Any, low: Any, high: Any, kind: str) -> None:
         """Vertical bars from low to high, such as intervals, as one path."""
@@ -249,7 +248,8 @@ class Chart:
             f'data-scale="{self.x.low!r} {self.x.high!r} {self.y.low!r} '
             f'{self.y.high!r}"><title id="{name}-t">{text(self.title)}</title>'
             f'<desc id="{name}-d">{text(self.description)}</desc>'
-            f"{self._axes()}{''.join(self._marks)}{''.join(self._hits)}</svg>"
+            f"{self._axes()}{''.join(self._marks)}"
+            f'<g class="hits" fill="transparent">{"".join(self._hits)}</g></svg>'
         )
 
     def _axes(self) -> str:
@@ -261,7 +261,7 @@ class Chart:
         for tick, shown in zip(self._y_ticks, self._y_labels, strict=True):
             place = float(self.at_y(tick))
             parts.append(
-                f'<path class="grid" fill="none" d="M{left:.1f} {place:.1f}H'
+                f'<path class="rule" fill="none" d="M{left:.1f} {place:.1f}H'
                 f'{right:.1f}"/><text x="{left - 6:.1f}" y="{place + 4:.1f}" '
                 f'text-anchor="end">{shown}</text>'
             )
@@ -297,9 +297,8 @@ class Chart:
     def _hit(self, x: float, width: float, tip: str) -> None:
         _, _, top, bottom = self.frame
         self._hits.append(
-            f'<rect class="hit" x="{x:.1f}" y="{top}" width="{max(width, 0.1):.1f}" '
-            f'height="{bottom - top}" fill="transparent"><title>{text(tip)}</title>'
-            f"</rect>"
+            f'<path d="M{x:.1f} {top}h{max(width, 0.1):.1f}V{bottom}H{x:.1f}z"><title>'
+            f"{text(tip)}</title></path>"
         )
 
     def _add(self, mark: str) -> None:
@@ -341,7 +340,8 @@ _SIGNS = {
     "band": '<rect class="band" width="22" height="12"/>',
     "line": '<path class="line" fill="none" d="M0 6H22"/>',
     "ideal": '<path class="ideal" fill="none" d="M0 6H22"/>',
-    "dot": '<circle class="dot" cx="11" cy="6" r="4"/>',
+    "dot": '<path class="dots dot" stroke-width="8" d="M11 6h0"/>',
+    "seen": '<path class="dots seen" stroke-width="6" d="M11 6h0"/>',
     "cross": '<path class="cross" fill="none" d="M7 2l8 8m-8 0l8 -8"/>',
     "foreign": '<path class="foreign" fill="none" d="M0 10V3H22V10"/>',
     "bar": '<rect class="bar" width="22" height="12"/>',

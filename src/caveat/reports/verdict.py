@@ -103,7 +103,7 @@ def probability_sentence(subject: ClassificationSubject) -> Sentence:
     sure, right = float(subject.confidence.mean()), 1.0 - float(subject.losses.mean())
     low, high = mean_band(subject.confidence)
     fact = (
-        f"The model gives its answers a {term('confidence')} of {percent(sure)} on "
+        f"It gives its answers a {term('confidence')} of {percent(sure)} on "
         f"average, and {percent(right)} of {count(n_rows, 'answer')} are right "
         f"({term('expected range', 'expected')}: {percent(low)} to {percent(high)})"
     )
@@ -223,9 +223,16 @@ def _off(fact: str, gap: float, name: str, how: str) -> Sentence:
             f"{fact}: slightly {term(name)}, measurable on so many rows but too little "
             f"to change a decision.",
         )
-    which = "Intervals" if how in ("narrow", "wide") else "Probabilities"
+    which = "Intervals are" if how in ("narrow", "wide") else "Probabilities are"
     state = FAILS if name == "overconfident" else CAUTION
-    return Sentence(state, f"The model is {term(name)}: {fact}. {which} are too {how}.")
+    return Sentence(
+        state, f"The model is {term(name)}: {_lower(fact)}. {which} too {how}."
+    )
+
+
+def _lower(fact: str) -> str:
+    """A sentence as it goes on after a colon."""
+    return fact[:1].lower() + fact[1:]
 
 
 def _elsewhere(subject: RegressionSubject) -> str:
