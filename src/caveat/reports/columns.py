@@ -46,15 +46,28 @@ class Column:
     ----------
     name : str
         Of the column.
+    values : array
+        Numbers or dates; or words, "missing" where they are.
     numbers : array of float64, optional
-        NaN where missing; None for categories.
-    words : array of object
-        The values as text, "missing" where they are.
+        By which values are in order, NaN where missing; None for categories.
     """
 
     name: str
-    numbers: Array | None
-    words: Values
+    values: Values
+    numbers: Array | None = None
+
+    def word(self, place: int) -> str:
+        """One of the values as text."""
+        value = self.values[place]
+        if self.numbers is None:
+            return str(value)
+        if np.isnan(self.numbers[place]):
+            return "missing"
+        if self.values.dtype.kind == "M":
+            return np.datetime_as_string(value, unit="auto")
+        if self.values.dtype.kind == "m":
+            return str(value)
+        return _digits(float(value))
 
 
 def as_table(x: Any, n_rows: int) -> Table:
@@ -84,20 +97,20 @@ def as_column(name: str, values: Values) -> Column:
     """Values as numbers where they are numbers or dates, else as categories."""
     kind = values.dtype.kind
     if kind in "iuf":
-        numbers = values.astype(np.float64)
-        return Column(name, numbers, _shown(numbers))
+        return _of_numbers(name, values)
     if kind in "mM":
         return _of_dates(name, values)
     held = [None if _is_missing(v) else v for v in values.tolist()]
     there = [v for v in held if v is not None]
     if there and all(isinstance(v, Real) and not isinstance(v, bool) for v in there):
-        numbers = np.array([np.nan if v is None else float(v) for v in held])
-        return Column(name, numbers, _shown(numbers))
+        return _of_numbers(
+            name, np.array([np.nan if v is None else float(v) for v in held])
+        )
     if there and all(isinstance(v, datetime.date) for v in there):
         naive = [_naive(v) for v in held]
         return _of_dates(name, np.array(naive, dtype="datetime64[us]"))
     words = ["missing" if v is None else str(v) for v in held]
-    return Column(name, None, np.array(words, dtype=object))
+    return Column(name, np.array(words, dtype=object))
 
 
 def _read(x: Any) -> tuple[Sequence[Any], Callable[[int, Rows], Values], int]:
@@ -186,16 +199,13 @@ def _row_names(x: Any) -> Any:
     return None if counts else index
 
 
+def _of_numbers(name: str, values: Values) -> Column:
+    return Column(name, values, values.astype(np.float64))
+
+
 def _of_dates(name: str, values: Values) -> Column:
-    missing = np.isnat(values)
     numbers = values.astype(np.int64).astype(np.float64)
-    numbers[missing] = np.nan
-    shown = np.datetime_as_string(values) if values.dtype.kind == "M" else values
-    words = [
-        "missing" if gone else str(v).removesuffix("T00:00:00.000000")
-        for v, gone in zip(shown, missing, strict=True)
-    ]
-    return Column(name, numbers, np.array(words, dtype=object))
+    return Column(name, values, np.where(np.isnat(values), np.nan, numbers))
 
 
 def _naive(value: Any) -> Any:
@@ -204,14 +214,8 @@ def _naive(value: Any) -> Any:
     return value
 
 
-def _shown(numbers: Array) -> Values:
-    return np.array([_digits(v) for v in numbers.tolist()], dtype=object)
-
-
 def _digits(value: float) -> str:
     """Whole numbers as they are, such as years; four digits of others."""
-    if np.isnan(value):
-        return "missing"
     whole = value.is_integer() and abs(value) < 1e9
     return (f"{value:.0f}" if whole else f"{value:.4g}").replace("-", "−")
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caveat.evaluation.estimates import Array, Estimate
+from caveat.evaluation.estimates import Estimate
 from caveat.evaluation.selective import RiskCoverage
 
 
@@ -58,15 +57,14 @@ class Deferred:
         n_rows = len(curve.scores)
         kept = n_rows - math.floor(round(n_rows * asked, 9))
         place = int(np.searchsorted(curve.counts, kept))
-        threshold = float(curve.thresholds[place])
         return cls(
             asked,
             n_rows - int(curve.counts[place]),
-            threshold,
+            float(curve.thresholds[place]),
             float(curve.risk[-1]),
             float(curve.risk[place]),
             float(curve.risk_error[place]),
-            _advantage(curve.losses, curve.scores > threshold),
+            _advantage(curve, place),
         )
 
     @property
@@ -85,14 +83,19 @@ class Deferred:
         return self.advantage.value < -2.0 * self.advantage.error
 
 
-def _advantage(losses: Array, handed: NDArray[np.bool_]) -> Estimate:
+def _advantage(curve: RiskCoverage, place: int) -> Estimate:
     """Mean loss of rows handed on less that of the others.
 
     Its error is that of rows chosen at random: what it would be if scores and losses
     had nothing to do with each other.
     """
-    deferred, kept = losses[handed], losses[~handed]
-    if len(deferred) == 0 or len(kept) == 0 or len(losses) < 3:
+    n_rows, kept = len(curve.scores), int(curve.counts[place])
+    deferred = n_rows - kept
+    if deferred == 0 or n_rows < 3:
         return Estimate(math.nan, math.inf)
-    chance = float(losses.var(ddof=1)) * (1.0 / len(deferred) + 1.0 / len(kept))
-    return Estimate(float(deferred.mean() - kept.mean()), math.sqrt(chance))
+    after, before = float(curve.risk[place]), float(curve.risk[-1])
+    # the whole is the mean of its parts: n before = kept after + deferred mean
+    handed = max(n_rows * before - kept * after, 0.0) / deferred
+    variance = float(curve.risk_error[-1]) ** 2 * n_rows
+    chance = variance * (1.0 / deferred + 1.0 / kept)
+    return Estimate(handed - after, math.sqrt(chance))

@@ -83,9 +83,9 @@ def _finding(subject: AnySubject) -> str:
             "them to a person."
         )
     return (
-        f"Rows are {term('deferred')} in the order of their {subject.score_words}. A "
-        f"curve that falls means that the model knows where it errs; a flat one that "
-        f"it does not."
+        f"Rows are {term('deferred')} in the order of their "
+        f"{term(subject.score_words)}. A curve that falls means that the "
+        f"model knows where it errs; a flat one that it does not."
     )
 
 

@@ -53,7 +53,7 @@ class Driver:
             return "differs between categories"
         known = [name != "missing" for name in self.groups]
         means = self.means[known]
-        if len(means) < 3:
+        if len(means) < 3 or np.ptp(means) == 0.0:
             return "differs between values"
         order = np.corrcoef(np.arange(len(means)), rankdata(means))[0, 1]
         if order > 0.8:
@@ -102,12 +102,14 @@ def drivers_of(table: Table, scores: Array) -> Drivers:
     rows = some_rows(len(scores), most)
     chosen = scores[rows]
     ranks = rankdata(chosen)
-    found, constant, too_many = [], [], []
+    found = list[Driver]()
+    constant, too_many = list[str](), list[str]()
     for number, name in enumerate(table.names):
         column = as_column(name, table.take(number, rows))
         codes, groups = _groups(column)
         if len(groups) < 2:
-            (too_many if len(np.unique(column.words)) > 1 else constant).append(name)
+            is_constant = column.numbers is not None or len(set(column.values)) == 1
+            (constant if is_constant else too_many).append(name)
             continue
         found.append(_driver(column, codes, groups, ranks, chosen, n_columns))
     found.sort(key=lambda driver: -driver.share)
@@ -170,7 +172,7 @@ def _number_groups(
     values = np.unique(numbers[there])
     if len(values) <= N_GROUPS:
         codes = np.searchsorted(values, numbers)
-        names = [str(column.words[there][numbers[there] == v][0]) for v in values]
+        names = [column.word(int((numbers == v).argmax())) for v in values]
     else:
         inner = np.arange(1, N_GROUPS) / N_GROUPS
         edges = np.unique(np.quantile(numbers[there], inner, method="lower"))
@@ -196,13 +198,13 @@ def _ranges(
             continue
         low = inside[numbers[inside].argmin()]
         high = inside[numbers[inside].argmax()]
-        names.append(f"{column.words[low]} to {column.words[high]}")
+        names.append(f"{column.word(low)} to {column.word(high)}")
     return names
 
 
 def _word_groups(column: Column) -> tuple[NDArray[np.int64], list[str]]:
     names, codes, counts = np.unique(
-        column.words.astype(str), return_inverse=True, return_counts=True
+        column.values.astype(str), return_inverse=True, return_counts=True
     )
     if len(names) > max(20, len(codes) // 2):
         return codes, []

@@ -52,10 +52,11 @@ def _finding(subject: AnySubject, sure: list[Driver]) -> str:
         )
     first = sure[0]
     return (
-        f"The {subject.score_words} goes most with <b>{short(first.column.name)}</b>, "
-        f"which explains {percent(first.share, 0)} of its differences between rows; it "
-        f"{first.trend}. Columns are looked at one by one: this shows where doubt is, "
-        f"not what causes it."
+        f"The {term(subject.score_words)} goes most with "
+        f"<b>{short(first.column.name)}</b>, which explains "
+        f"{percent(first.share, 0)} of its differences between rows; it {first.trend}. "
+        f"Columns are looked at one by one: this shows where doubt is, not what causes "
+        f"it."
     )
 
 
@@ -93,8 +94,8 @@ def _place(driver: Driver, group: int) -> Cell:
 
 def _spark(driver: Driver) -> str:
     """The mean score of each group as small bars."""
-    means = np.where(np.isfinite(driver.means), driver.means, np.nan)
-    top = np.nanmax(means) or 1.0
+    means = np.where(np.isfinite(driver.means), driver.means, 0.0)
+    top = means.max() or 1.0
     width = 96.0 / len(means)
     bars = "".join(
         f'<rect class="bar" x="{k * width:.1f}" y="{26 - 24 * height:.1f}" '
@@ -105,7 +106,7 @@ def _spark(driver: Driver) -> str:
                 driver.groups,
                 means,
                 driver.counts,
-                np.nan_to_num(means / top).clip(0, 1),
+                (means / top).clip(0.0, 1.0),
                 strict=True,
             )
         )

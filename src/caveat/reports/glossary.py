@@ -49,6 +49,11 @@ GLOSSARY = {
         "Mean logarithm of the probability (density) that was given to what happened. "
         "Higher is better; it compares models on the same rows."
     ),
+    "predicted spread": (
+        "Standard deviation of a prediction: about two thirds of observed values "
+        "should lie within one spread of it."
+    ),
+    "doubt": "One minus the confidence: the probability that the answer is wrong.",
     "accuracy": "Share of rows whose most probable class is the observed one.",
     "error rate": "Share of rows whose most probable class is not the observed one.",
     "confidence": "The probability that the model gives to its most probable class.",

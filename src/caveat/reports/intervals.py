@@ -86,9 +86,13 @@ def _along(drivers: Drivers | None) -> list[tuple[str, Array]]:
     """Names and values of the columns of numbers that matter most."""
     if drivers is None:
         return []
-    found = [d.column for d in drivers.found if d.column.numbers is not None]
-    several = [c for c in found if len(np.unique(c.numbers)) > 5]
-    return [(c.name, c.numbers) for c in several[:_FEATURES] if c.numbers is not None]
+    numbers = [
+        (driver.column.name, driver.column.numbers)
+        for driver in drivers.found
+        if driver.column.numbers is not None
+    ]
+    several = [each for each in numbers if len(np.unique(each[1])) > 5]
+    return several[:_FEATURES]
 
 
 def _sorted_figure(subject: AnySubject, rows: Rows) -> str:

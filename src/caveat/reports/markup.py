@@ -47,7 +47,8 @@ def short(value: Any, longest: int = LONGEST) -> str:
     whole = str(value)
     if len(whole) <= longest:
         return text(whole)
-    return f'<span title="{text(whole[: 2 * longest + 40])}">{text(whole[: longest - 1])}…</span>'
+    more, start = text(whole[: 2 * longest + 40]), text(whole[: longest - 1])
+    return f'<span title="{more}">{start}…</span>'
 
 
 def term(name: str, shown: str | None = None) -> str:

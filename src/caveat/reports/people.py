@@ -1,7 +1,7 @@
 """The rows that need a person: the least certain, and the sure ones that failed."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -66,10 +66,10 @@ def listed_rows(subject: AnySubject) -> Listed:
     Listed
     """
     surprise = surprises(subject)
-    order = np.argsort(-surprise, kind="stable")
-    order = order[surprise[order] > 0.0]
+    order = _highest(surprise, MOST + _SURPRISES)
     unsure = _highest(subject.scores, MOST)
-    failed = [row for row in order[: MOST + _SURPRISES] if row not in set(unsure)]
+    known = set(unsure.tolist())
+    failed = [row for row in order if surprise[row] > 0.0 and row not in known]
     failed = failed[:_SURPRISES]
     kept = unsure[: MOST - len(failed)]
     rows = np.array([*kept, *failed], dtype=np.int64)
@@ -133,7 +133,7 @@ def people_section(subject: AnySubject, drivers: Drivers | None) -> Section:
         "Rows that need a person, the least certain first",
         [heading for heading, _ in parts],
         zip(*(cells for _, cells in parts), strict=True),
-        identifier="people",
+        identifier="people-table",
         sortable=True,
     )
     name = "Rows for a person"
@@ -203,13 +203,13 @@ def _features(
     found: list[tuple[str, list[Cell]]] = []
     for name in left_out[:_COLUMNS]:
         column = as_column(name, subject.table.take(place[name], rows))
-        values: Any = column.words.tolist()
+        values = [column.word(k) for k in range(len(rows))]
         if column.numbers is None:
-            found.append((short(name, 20), [words(v) for v in values]))
+            cells = [words(value) for value in values]
         else:
             keys = column.numbers.tolist()
-            pairs = zip(keys, values, strict=True)
-            found.append((short(name, 20), [numeric(k, v) for k, v in pairs]))
+            cells = [numeric(k, v) for k, v in zip(keys, values, strict=True)]
+        found.append((short(name, 20), cells))
     return found
 
 

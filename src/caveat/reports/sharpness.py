@@ -135,27 +135,25 @@ def _number_metrics(subject: RegressionSubject) -> str:
     predictive, y = subject.judged
     most = some_rows(len(predictive), _SLOW_ROWS)
     slow = predictive if len(most) == len(predictive) else predictive[most]
-    level = subject.level
+    likely = partial(log_likelihood, predictive, y)
     lines = [
         _line("mean error", Estimate.of_mean(subject.losses), "low"),
         _line("RMSE", rmse(subject.predictive, subject.y), "low"),
-        _line("width", sharpness(slow, level=level), "low if calibrated", len(most)),
-        _try(subject, "CRPS", partial(crps, slow, y[most]), "low", len(most)),
-        _try(
-            subject,
-            "log-likelihood",
-            partial(log_likelihood, predictive, y),
-            "high",
-            len(predictive),
-        ),
+        _line("width", subject.width, "low if calibrated"),
+        _try(subject, "CRPS", partial(crps, slow, y[most]), "low"),
+        _try(subject, "log-likelihood", likely, "high"),
     ]
+    if len(most) < subject.n_rows:
+        subject.notes.append(f"CRPS is that of {len(most):,} rows drawn at random.")
     return _metrics([line for line in lines if line])
 
 
 def _of_classes(subject: ClassificationSubject) -> tuple[str, str]:
     sure = float((subject.confidence >= 0.9).mean())
     wrong = subject.losses[subject.confidence >= 0.9]
-    part = f", and {percent(float(wrong.mean()))} of these are wrong" * bool(len(wrong))
+    part = ""
+    if len(wrong):
+        part = f", and {percent(float(wrong.mean()))} of these are wrong"
     finding = (
         f"{percent(sure)} of the answers are given with a {term('confidence')} of 90 % "
         f"or more{part}. Errors should be frequent where confidence is low, and rare "
@@ -287,9 +285,8 @@ def _metrics(lines: list[list[Cell]]) -> str:
     return table("In numbers", headings, lines)
 
 
-def _line(name: str, found: Estimate, best: str, n_rows: int = 0) -> list[Cell]:
-    shown = str(found).replace("-", "−")
-    value, error = shown.split(" ± ")
+def _line(name: str, found: Estimate, best: str) -> list[Cell]:
+    value, error = str(found).replace("-", "−").split(" ± ")
     return [
         Cell(term(name), name),
         numeric(found.value, value),
@@ -299,15 +296,11 @@ def _line(name: str, found: Estimate, best: str, n_rows: int = 0) -> list[Cell]:
 
 
 def _try(
-    subject: RegressionSubject,
-    name: str,
-    measure: "partial[Estimate]",
-    best: str,
-    n_rows: int,
+    subject: RegressionSubject, name: str, measure: "partial[Estimate]", best: str
 ) -> list[Cell]:
     """A line, or a note that says why it cannot be measured."""
     try:
-        return _line(name, measure(), best, n_rows)
+        return _line(name, measure(), best)
     except CaveatError as error:
         subject.notes.append(f"{name} is left out. {error}")
         return []

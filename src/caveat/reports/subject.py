@@ -46,8 +46,8 @@ from caveat.reports.drivers import some_rows
 from caveat.reports.markup import measured, percent
 
 LEVEL = 0.9  # of the intervals that are shown
-_MOST_WORK = 20_000_000  # rows times draws whose distribution is asked for
-_SOME = 20_000  # rows that serve where all are too many
+_MOST_WORK = 4_000_000  # rows times draws whose distribution is asked for
+_SOME = 20_000  # rows that serve in any case
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -188,8 +188,7 @@ class RegressionSubject(Subject):
     @cached_property
     def judged_rows(self) -> Rows:
         """The rows whose whole distribution is judged: all, or some of very many."""
-        n_draws = max(self.n_draws, 1)
-        most = _SOME if self.n_rows * n_draws > _MOST_WORK else self.n_rows
+        most = max(_SOME, _MOST_WORK // max(self.n_draws, 1))
         return some_rows(self.n_rows, most)
 
     @cached_property
@@ -347,7 +346,7 @@ class ClassificationSubject(Subject):
         """Monte Carlo errors of probabilities, and of which rows."""
         rows = np.arange(self.n_rows)
         work = self.n_rows * self.n_draws * len(self.classes)
-        if work <= _MOST_WORK // 2:
+        if work <= 2 * _MOST_WORK:
             return self.predictive.mean_error.double().cpu(), rows
         try:  # errors of very many rows take long, and some rows tell as much
             draws = self.predictive.draws

@@ -77,14 +77,14 @@ def interval_sentence(subject: RegressionSubject) -> Sentence:
     name = "90 % interval" if level == 0.9 else "coverage"
     shown = f"{100 * level:.0f} % intervals"
     fact = (
-        f"{percent(observed)} of {count(n_rows, 'observed value')} lie inside their "
-        f"{term(name, shown)} ({term('expected range', 'expected')}: {percent(low)} to "
-        f"{percent(high)})"
+        f"{percent(observed)} of {count(n_rows, 'observed value')} "
+        f"{'lies' if n_rows == 1 else 'lie'} inside their {term(name, shown)} "
+        f"({term('expected range', 'expected')}: {percent(low)} to {percent(high)})"
     )
     if observed < low:
-        return _off(fact, level - observed, "overconfident", "narrow")
+        return _off(fact, level - observed, 1.0 - level, "narrow")
     if observed > high:
-        return _off(fact, observed - level, "underconfident", "wide")
+        return _off(fact, observed - level, 1.0 - level, "wide")
     if high - low > WIDE:
         return Sentence(
             UNKNOWN,
@@ -109,9 +109,9 @@ def probability_sentence(subject: ClassificationSubject) -> Sentence:
     )
     slack = 1e-9
     if right < low - slack:
-        return _off(fact, sure - right, "overconfident", "high")
+        return _off(fact, sure - right, 1.0 - sure, "high")
     if right > high + slack:
-        return _off(fact, right - sure, "underconfident", "low")
+        return _off(fact, right - sure, 1.0 - sure, "low")
     if high - low > WIDE:
         return Sentence(
             UNKNOWN,
@@ -178,7 +178,7 @@ def deferral_sentence(subject: Subject, deferred: Deferred) -> Sentence:
             f"There is no error among {count(subject.n_rows, 'row')}, so that handing "
             f"rows to a person cannot gain anything here.",
         )
-    if len(curve.thresholds) == 1:
+    if len(curve.thresholds) == 1 and subject.n_rows > 1:
         return Sentence(
             FAILS,
             "The model is equally sure of all rows, so it cannot say which of them to "
@@ -215,18 +215,23 @@ def deferral_sentence(subject: Subject, deferred: Deferred) -> Sentence:
     )
 
 
-def _off(fact: str, gap: float, name: str, how: str) -> Sentence:
-    """Outside of what chance explains: by little, or by much."""
-    if gap <= SMALL:
+def _off(fact: str, gap: float, promised: float, how: str) -> Sentence:
+    """Outside of what chance explains: by little, or by much.
+
+    ``promised`` is the share of failures that the model foresees; a gap is little if
+    it is small beside that, too.
+    """
+    name = "overconfident" if how in ("narrow", "high") else "underconfident"
+    if gap <= min(SMALL, 0.5 * promised):
         return Sentence(
             CAUTION,
             f"{fact}: slightly {term(name)}, measurable on so many rows but too little "
             f"to change a decision.",
         )
-    which = "Intervals are" if how in ("narrow", "wide") else "Probabilities are"
+    which = "Intervals" if how in ("narrow", "wide") else "Probabilities"
     state = FAILS if name == "overconfident" else CAUTION
     return Sentence(
-        state, f"The model is {term(name)}: {_lower(fact)}. {which} too {how}."
+        state, f"The model is {term(name)}: {_lower(fact)}. {which} are too {how}."
     )
 
 
@@ -259,8 +264,7 @@ def _against(fact: str, other: str, better: Array) -> Sentence:
         return Sentence(
             FAILS, f"{fact}; {other} ({base}): the model is worse than none."
         )
+    rows = f"{count(len(better), 'row')} {'does' if len(better) == 1 else 'do'}"
     return Sentence(
-        CAUTION,
-        f"{fact}; {other} ({base}): {count(len(better), 'row')} do not show "
-        f"that the model is better.",
+        CAUTION, f"{fact}; {other} ({base}): {rows} not show that the model is better."
     )

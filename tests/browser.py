@@ -1,0 +1,69 @@
+"""A real Chromium for the tests of pages: found, started once, and closed.
+
+Nothing is downloaded. Where there is no Chromium, tests skip with a reason.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+FLAGS = """--no-sandbox --disable-gpu --disable-quic --no-first-run
+--disable-background-networking --disable-component-update --disable-sync""".split()
+NAMES = "chromium chromium-browser google-chrome".split()
+
+
+def chromium():
+    """Where Chromium is, or a skipped test."""
+    pytest.importorskip("playwright", reason="the extra [dev] brings playwright")
+    given = os.environ.get("CAVEAT_CHROMIUM")
+    found = given or next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    return found
+
+
+@contextmanager
+def started() -> Iterator:
+    """A browser without a window."""
+    place = chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=place, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visit:
+    """A page that was opened, with all it asked for and all it said."""
+
+    def __init__(self, browser, source, *, width=1440, scripts=True, scheme="light"):
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            java_script_enabled=scripts,
+            color_scheme=scheme,
+        )
+        self.page = self.context.new_page()
+        self.requests, self.messages = [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda said: self.messages.append(said.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.goto(Path(source).as_uri())
+
+    @property
+    def foreign_requests(self):
+        """Requests other than for the file itself, and for data within it."""
+        own = ("file:", "data:", "about:")
+        return [url for url in self.requests if not url.startswith(own)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
