@@ -28,7 +28,11 @@ def chromium():
 
 @contextmanager
 def started() -> Iterator:
-    """A browser without a window."""
+    """A browser without a window.
+
+    It is for the tests of one file: as long as it runs, an event loop does, too, and
+    other tests could start none.
+    """
     place = chromium()
     from playwright.sync_api import sync_playwright
 
@@ -55,6 +59,12 @@ class Visit:
         self.page.on("console", lambda said: self.messages.append(said.text))
         self.page.on("pageerror", lambda error: self.messages.append(str(error)))
         self.page.goto(Path(source).as_uri())
+
+    @property
+    def content_width(self):
+        """How wide the page is, in pixels; more than the window means scrolling."""
+        session = self.context.new_cdp_session(self.page)
+        return session.send("Page.getLayoutMetrics")["cssContentSize"]["width"]
 
     @property
     def foreign_requests(self):

@@ -51,10 +51,8 @@ def test_counts():
 def test_nothing_from_data_becomes_markup():
     bad = "</td><script>alert('x')</script>\"\x00\u202e\ud800"
     for made in (text(bad), short(bad * 9), words(bad).html, Cell(text(bad)).html):
-        assert (
-            "<script" not in made
-            and '"' not in made.replace('title="', "", 1).rpartition('">')[0]
-        )
+        assert "<script" not in made and "alert('" not in made
+        assert made.count('"') in (0, 2)  # around a title, at most
         assert "\x00" not in made and "\u202e" not in made
         made.encode()  # half a character cannot be written to a file
 

@@ -33,7 +33,7 @@ def judged(predictive, y, **about):
 @pytest.mark.parametrize(
     ("n_rows", "factor", "state", "words"),
     [
-        (400, 1.0, "holds", "taken at its word: 90.0 % of 400"),
+        (400, 1.0, "holds", "fits what happened: 90.0 % of 400"),
         (400, 1.6, "fails", "The model is overconfident"),
         (400, 0.6, "caution", "The model is underconfident"),
         (20, 1.0, "unknown", "so few rows cannot show"),
@@ -72,7 +72,7 @@ def test_calibrated_predictions_seldom_look_wrong():
 @pytest.mark.parametrize(
     ("n_rows", "right", "state", "words"),
     [
-        (500, 0.8, "holds", "taken at their word"),
+        (500, 0.8, "holds", "probabilities fit what happened"),
         (500, 0.7, "fails", "The model is overconfident"),
         (500, 0.9, "caution", "The model is underconfident"),
         (10, 0.8, "unknown", "so few rows cannot show"),

@@ -120,8 +120,10 @@ def _transform_figure(subject: RegressionSubject) -> str:
             edges[:-1], edges[1:], counts, share, strict=True
         )
     ]
-    chart.bars(edges, share, "bar", tips)
     chart.band([0.0, 1.0], [low, low], [high, high])
+    chart.bars(edges, share, "bar", tips)
+    for limit in (low, high):
+        chart.line([0.0, 1.0], [limit] * 2, "limit")
     chart.line([0.0, 1.0], [1.0 / n_bins] * 2, "ideal")
     signs = legend(("bar", "observed"), ("ideal", "ideal"), ("band", "chance, 95 %"))
     caption = (

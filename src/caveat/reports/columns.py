@@ -19,7 +19,7 @@ Values = np.ndarray[Any, Any]
 
 @final
 @dataclass(frozen=True)
-class Table:
+class FeatureTable:
     """Columns by number, of which only the rows that are asked for are read.
 
     Attributes
@@ -39,7 +39,7 @@ class Table:
 
 @final
 @dataclass(frozen=True)
-class Column:
+class FeatureColumn:
     """Some values of a column, as numbers or as categories.
 
     Attributes
@@ -70,7 +70,7 @@ class Column:
         return _digits(float(value))
 
 
-def as_table(x: Any, n_rows: int) -> Table:
+def as_table(x: Any, n_rows: int) -> FeatureTable:
     """Columns of a table in any of the usual kinds.
 
     Parameters
@@ -82,7 +82,7 @@ def as_table(x: Any, n_rows: int) -> Table:
 
     Returns
     -------
-    Table
+    FeatureTable
     """
     names, take, rows = _read(x)
     if rows != n_rows:
@@ -90,10 +90,10 @@ def as_table(x: Any, n_rows: int) -> Table:
             f"x must have one row for each of the {n_rows} predictions. Got {rows} "
             f"rows; pass the rows the predictive was made from, in their order."
         )
-    return Table(tuple(map(str, names)), take, _row_names(x))
+    return FeatureTable(tuple(map(str, names)), take, _row_names(x))
 
 
-def as_column(name: str, values: Values) -> Column:
+def as_column(name: str, values: Values) -> FeatureColumn:
     """Values as numbers where they are numbers or dates, else as categories."""
     kind = values.dtype.kind
     if kind in "iuf":
@@ -110,7 +110,7 @@ def as_column(name: str, values: Values) -> Column:
         naive = [_naive(v) for v in held]
         return _of_dates(name, np.array(naive, dtype="datetime64[us]"))
     words = ["missing" if v is None else str(v) for v in held]
-    return Column(name, np.array(words, dtype=object))
+    return FeatureColumn(name, np.array(words, dtype=object))
 
 
 def _read(x: Any) -> tuple[Sequence[Any], Callable[[int, Rows], Values], int]:
@@ -199,13 +199,13 @@ def _row_names(x: Any) -> Any:
     return None if counts else index
 
 
-def _of_numbers(name: str, values: Values) -> Column:
-    return Column(name, values, values.astype(np.float64))
+def _of_numbers(name: str, values: Values) -> FeatureColumn:
+    return FeatureColumn(name, values, values.astype(np.float64))
 
 
-def _of_dates(name: str, values: Values) -> Column:
+def _of_dates(name: str, values: Values) -> FeatureColumn:
     numbers = values.astype(np.int64).astype(np.float64)
-    return Column(name, values, np.where(np.isnat(values), np.nan, numbers))
+    return FeatureColumn(name, values, np.where(np.isnat(values), np.nan, numbers))
 
 
 def _naive(value: Any) -> Any:

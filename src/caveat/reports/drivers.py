@@ -9,7 +9,7 @@ from scipy.stats import f as f_law
 from scipy.stats import rankdata
 
 from caveat.evaluation.estimates import Array
-from caveat.reports.columns import Column, Rows, Table, as_column
+from caveat.reports.columns import FeatureColumn, FeatureTable, Rows, as_column
 
 N_GROUPS = 10  # of a column of numbers
 _MOST_WORDS = 12  # categories that are groups of their own
@@ -24,7 +24,7 @@ class Driver:
 
     Attributes
     ----------
-    column : Column
+    column : FeatureColumn
         With the values looked at.
     share : float
         Of the variance of the ranks of the scores that lies between groups, less what
@@ -39,7 +39,7 @@ class Driver:
         Mean score of each.
     """
 
-    column: Column
+    column: FeatureColumn
     share: float
     is_sure: bool
     groups: tuple[str, ...]
@@ -83,12 +83,12 @@ class Drivers:
     rows: Rows
 
 
-def drivers_of(table: Table, scores: Array) -> Drivers:
+def drivers_of(table: FeatureTable, scores: Array) -> Drivers:
     """How uncertainty goes with each column on its own.
 
     Parameters
     ----------
-    table : Table
+    table : FeatureTable
         The columns.
     scores : array, shape (rows,)
         How uncertain each row is.
@@ -125,7 +125,7 @@ def some_rows(n_rows: int, most: int) -> Rows:
 
 
 def _driver(
-    column: Column,
+    column: FeatureColumn,
     codes: NDArray[np.int64],
     groups: list[str],
     ranks: Array,
@@ -158,7 +158,7 @@ def _driver(
     )
 
 
-def _groups(column: Column) -> tuple[NDArray[np.int64], list[str]]:
+def _groups(column: FeatureColumn) -> tuple[NDArray[np.int64], list[str]]:
     """The group of each row, and what the groups are called."""
     if column.numbers is None:
         return _word_groups(column)
@@ -166,7 +166,7 @@ def _groups(column: Column) -> tuple[NDArray[np.int64], list[str]]:
 
 
 def _number_groups(
-    numbers: Array, column: Column
+    numbers: Array, column: FeatureColumn
 ) -> tuple[NDArray[np.int64], list[str]]:
     there = np.isfinite(numbers)
     values = np.unique(numbers[there])
@@ -186,7 +186,7 @@ def _number_groups(
 
 def _ranges(
     numbers: Array,
-    column: Column,
+    column: FeatureColumn,
     codes: NDArray[np.int64],
     there: NDArray[np.bool_],
 ) -> list[str]:
@@ -202,7 +202,7 @@ def _ranges(
     return names
 
 
-def _word_groups(column: Column) -> tuple[NDArray[np.int64], list[str]]:
+def _word_groups(column: FeatureColumn) -> tuple[NDArray[np.int64], list[str]]:
     names, codes, counts = np.unique(
         column.values.astype(str), return_inverse=True, return_counts=True
     )

@@ -75,9 +75,10 @@ def _of_rows(subject: AnySubject, foreign: Predictive) -> tuple[str, str]:
         else "does not tell them apart by more than chance"
     )
     finding = (
-        f"Of a familiar and a foreign row, the foreign one has the larger "
-        f"{subject.score_words} with {percent(found.value)} ({term('AUROC')}, ± "
-        f"{percent(found.error)}): the {subject.score_words} {told}."
+        f"Of a familiar and a {term('out of distribution', 'foreign')} row, the "
+        f"foreign one has the larger {subject.score_words} with "
+        f"{percent(found.value)} ({term('AUROC')}, ± {percent(found.error)}): the "
+        f"{subject.score_words} {told}."
     )
     both = np.concatenate([subject.scores, strange])
     edges, _, beyond = histogram(both)

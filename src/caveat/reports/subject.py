@@ -41,7 +41,7 @@ from caveat.predictive import (
     Predictive,
     RegressionPredictive,
 )
-from caveat.reports.columns import Rows, Table
+from caveat.reports.columns import FeatureTable, Rows
 from caveat.reports.drivers import some_rows
 from caveat.reports.markup import measured, percent
 
@@ -51,14 +51,14 @@ _SOME = 20_000  # rows that serve in any case
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Subject(ABC):
+class ReportSubject(ABC):
     """Predictions of rows whose outcome is known.
 
     Attributes
     ----------
     target, unit : str
         What is predicted, and in which unit; may be empty.
-    table : Table, optional
+    table : FeatureTable, optional
         The features of the rows.
     foreign : array of shape (rows,) or Predictive, optional
         Out-of-distribution scores, or the predictive of foreign rows.
@@ -68,7 +68,7 @@ class Subject(ABC):
 
     target: str
     unit: str
-    table: Table | None = None
+    table: FeatureTable | None = None
     foreign: Any = None
     notes: list[str] = field(default_factory=list)
 
@@ -130,7 +130,7 @@ class Subject(ABC):
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RegressionSubject(Subject):
+class RegressionSubject(ReportSubject):
     """Predictions of numbers.
 
     Attributes
@@ -259,7 +259,7 @@ class RegressionSubject(Subject):
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ClassificationSubject(Subject):
+class ClassificationSubject(ReportSubject):
     """Predictions of classes.
 
     Attributes

@@ -13,7 +13,7 @@ from caveat.reports.subject import (
     AnySubject,
     ClassificationSubject,
     RegressionSubject,
-    Subject,
+    ReportSubject,
 )
 
 HOLDS, CAUTION, FAILS, UNKNOWN = "holds", "caution", "fails", "unknown"
@@ -94,7 +94,7 @@ def interval_sentence(subject: RegressionSubject) -> Sentence:
     elsewhere = _elsewhere(subject)
     if elsewhere:
         return Sentence(CAUTION, f"{fact}, as they should; {elsewhere}.")
-    return Sentence(HOLDS, f"The stated uncertainty can be taken at its word: {fact}.")
+    return Sentence(HOLDS, f"The stated uncertainty fits what happened: {fact}.")
 
 
 def probability_sentence(subject: ClassificationSubject) -> Sentence:
@@ -127,9 +127,8 @@ def probability_sentence(subject: ClassificationSubject) -> Sentence:
             f"{percent(curve.ece.value)} apart on average ({term('ECE')}; chance alone "
             f"gives {percent(curve.ece_floor)}).",
         )
-    return Sentence(
-        HOLDS, f"The stated probabilities can be taken at their word: {fact}."
-    )
+    opening = "The stated probabilities fit what happened"
+    return Sentence(HOLDS, f"{opening}: {_lower(fact)}.")
 
 
 def error_sentence(subject: RegressionSubject) -> Sentence:
@@ -169,7 +168,7 @@ def accuracy_sentence(subject: ClassificationSubject) -> Sentence:
     return _against(fact, other, right - plain)
 
 
-def deferral_sentence(subject: Subject, deferred: Deferred) -> Sentence:
+def deferral_sentence(subject: ReportSubject, deferred: Deferred) -> Sentence:
     """What is gained by handing the least certain rows to a person."""
     curve = subject.curve
     if deferred.before == 0.0:
