@@ -38,9 +38,17 @@ def test_equal_probabilities_give_the_binomial_band():
     assert (low, high) == pytest.approx([float(v) for v in expected])
 
 
-def test_many_rows_go_on_where_few_end():
-    few, many = mean_band(np.full(2000, 0.7)), mean_band(np.full(2001, 0.7))
-    assert many == pytest.approx(few, abs=6e-4)
+@pytest.mark.parametrize("failures", [0.02, 0.5, 3.0, 40.0, 600.0, 2400.0])
+def test_many_rows_stay_inside_with_the_probability_they_should(failures):
+    n_rows = 3000
+    probs = np.full(n_rows, 1.0 - failures / n_rows)
+    low, high = mean_band(probs)
+    law = binom(n_rows, 1.0 - failures / n_rows)
+    below = law.cdf(round(low * n_rows) - 1)
+    above = law.sf(round(high * n_rows))
+    assert below <= 0.0255 and above <= 0.0255
+    if failures >= 40.0:  # and the band is not wider than it must be
+        assert below >= 0.018 and above >= 0.018
 
 
 def test_sure_rows_leave_no_room():

@@ -15,7 +15,11 @@ import caveat
 from caveat.decisions import conformal
 from caveat.errors import CaveatWarning, InputTypeError, ParameterError, ShapeError
 from caveat.evaluation import accuracy, coverage, evaluate
-from caveat.predictive import CategoricalPredictive, GaussianPredictive
+from caveat.predictive import (
+    CategoricalPredictive,
+    GaussianPredictive,
+    StudentPredictive,
+)
 from caveat.reports import report
 from caveat.reports.deferred import Deferred
 from caveat.reports.glossary import GLOSSARY
@@ -314,6 +318,21 @@ def test_numbers_of_any_size():
     for scale in (1e-30, 1e30):
         predictive, y, _ = regression(n_rows=80)
         check(report(predictive.rescale(scale), scale * y))
+
+
+def test_spreads_that_are_infinite_or_unknown():
+    scale = torch.linspace(1.0, 2.0, 80, dtype=torch.float64)
+    heavy = StudentPredictive.of(0 * scale, scale, noise_scale=0.5, df=1.5)
+    made = report(heavy, normal_quantiles(80))
+    assert "∞" in made.html and "no variance; it is given as infinite" in made.html
+    check(made)
+    nothing = StudentPredictive.of(0 * scale, scale, noise_scale=0.5, df=0.9)
+    with (
+        pytest.raises(ParameterError, match="must not be NaN"),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        report(nothing, normal_quantiles(80))
 
 
 @pytest.mark.parametrize("n_draws", [1, 2])

@@ -10,6 +10,7 @@ from scipy.stats import binom, chi2, norm
 from caveat.evaluation.estimates import Array
 
 PROBABILITY = 0.95  # of a band
+_TAILS = (0.5 * (1.0 - PROBABILITY), 0.5 * (1.0 + PROBABILITY))
 _EXACT_ROWS = 2000  # up to which a sum of unequal trials is worked out exactly
 
 
@@ -28,8 +29,7 @@ def share_band(share: Any, n_rows: Any) -> tuple[Array, Array]:
     low, high : array
         Exact, from the binomial distribution.
     """
-    tail = 0.5 * (1.0 - PROBABILITY)
-    low, high = (binom.ppf(q, n_rows, share) / n_rows for q in (tail, 1.0 - tail))
+    low, high = (binom.ppf(q, n_rows, share) / n_rows for q in _TAILS)
     return np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
 
 
@@ -44,18 +44,16 @@ def mean_band(probs: Array) -> tuple[float, float]:
     Returns
     -------
     low, high : float
-        Exact for up to 2,000 rows, by the normal approximation beyond.
+        Exact for up to 2,000 rows; beyond, normal with a correction for skewness, as
+        where nearly all rows are sure, and rather too wide than too narrow.
     """
-    n_rows, tail = len(probs), 0.5 * (1.0 - PROBABILITY)
+    n_rows = len(probs)
     if n_rows > _EXACT_ROWS:
-        centre = float(probs.mean())
-        reach = norm.ppf(1.0 - tail) * math.sqrt(float((probs * (1 - probs)).sum()))
-        return max(0.0, centre - reach / n_rows), min(1.0, centre + reach / n_rows)
-    cumulated = _count_probs(probs).cumsum()
-    low, high = (
-        int((cumulated < q - 1e-12).sum()) / n_rows for q in (tail, 1.0 - tail)
-    )
-    return low, high
+        low, high = _wide_counts(probs)
+    else:
+        cumulated = _count_probs(probs).cumsum()
+        low, high = (int((cumulated < q - 1e-12).sum()) for q in _TAILS)
+    return low / n_rows, high / n_rows
 
 
 def spread_band(n_rows: NDArray[np.int64]) -> tuple[Array, Array]:
@@ -71,8 +69,7 @@ def spread_band(n_rows: NDArray[np.int64]) -> tuple[Array, Array]:
     low, high : array
         Factors on the predicted spread.
     """
-    tail = 0.5 * (1.0 - PROBABILITY)
-    low, high = (np.sqrt(chi2.ppf(q, n_rows) / n_rows) for q in (tail, 1.0 - tail))
+    low, high = (np.sqrt(chi2.ppf(q, n_rows) / n_rows) for q in _TAILS)
     return np.asarray(low), np.asarray(high)
 
 
@@ -82,6 +79,22 @@ def uniform_limit(n_rows: int) -> float:
     Kolmogorov's limit, 1.36 / sqrt(rows); at a few chosen levels it is cautious.
     """
     return 1.358 / math.sqrt(n_rows)
+
+
+def _wide_counts(probs: Array) -> tuple[int, int]:
+    """Quantiles of the number of rows that count, by Cornish and Fisher."""
+    each = probs * (1.0 - probs)
+    centre, variance = float(probs.sum()), float(each.sum())
+    if variance <= 0.0:
+        return round(centre), round(centre)
+    std = math.sqrt(variance)
+    # the third moment of a sum of trials is sum p (1 - p) (1 - 2 p)
+    skewness = float((each * (1.0 - 2.0 * probs)).sum()) / std**3
+    score = float(norm.ppf(_TAILS[1]))
+    bend = skewness * (score**2 - 1.0) / 6.0
+    low = math.ceil(centre + std * (bend - score) - 0.5)
+    high = math.floor(centre + std * (bend + score) + 0.5)
+    return max(low, 0), min(high, len(probs))
 
 
 def _count_probs(probs: Array) -> Array:

@@ -7,6 +7,7 @@ from caveat.reports.deferred import Deferred
 from caveat.reports.markup import (
     Cell,
     count,
+    hint,
     number,
     numeric,
     percent,
@@ -134,14 +135,17 @@ def _curve_figure(subject: AnySubject, shares: Array, found: list[Deferred]) -> 
 def _side(subject: AnySubject, chosen: list[Deferred]) -> str:
     lines = [_line(subject, each) for each in chosen]
     headings = [
-        "at most",
-        "rows",
+        hint("at most", "Share of rows to be handed to a person, at most."),
+        hint("rows", "Rows that are handed on; those of one score stay together."),
         term(subject.risk_words, f"{subject.risk_words} of the rest"),
-        "change",
-        "limit",
+        hint(
+            "change",
+            f"Of the {subject.risk_words} against handing on no row; (chance) if rows "
+            f"chosen at random might do as much.",
+        ),
+        hint("limit", f"The largest {subject.score_words} of a row that is kept."),
     ]
-    name = {"predicted spread": "spread"}.get(subject.score_words, "doubt")
-    caption = f"Deferring 5, 10 and 20 % (limit: the largest {name} that is kept)"
+    caption = "Deferring 5, 10 and 20 %"
     whole = subject.risk(chosen[0].before)
     tail = f"<p>With no row handed on, the {subject.risk_words} is {whole}.</p>"
     return f"<div>{table(caption, headings, lines)}{tail}</div>"

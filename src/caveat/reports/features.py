@@ -6,6 +6,7 @@ from caveat.reports.drivers import Driver, Drivers
 from caveat.reports.markup import (
     Cell,
     count,
+    hint,
     number,
     numeric,
     percent,
@@ -64,9 +65,12 @@ def _table(subject: AnySubject, listed: tuple[Driver, ...]) -> str:
     headings = [
         "column",
         term("share explained"),
-        f"{text(subject.score_words)} by value",
-        "highest where",
-        "lowest where",
+        hint(
+            f"{subject.score_words} by value",
+            "Its mean in groups of rows: by value, or by category.",
+        ),
+        hint("highest where", "The group with the largest mean, and that mean."),
+        hint("lowest where", "The group with the smallest mean, and that mean."),
     ]
     lines = [
         [

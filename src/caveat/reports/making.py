@@ -25,7 +25,7 @@ from caveat.reports.enough import enough_section
 from caveat.reports.features import feature_section
 from caveat.reports.foreign import checked_foreign, foreign_section
 from caveat.reports.intervals import interval_section
-from caveat.reports.markup import Cell, count, percent, short, table, term, text
+from caveat.reports.markup import Cell, count, hint, percent, short, table, term, text
 from caveat.reports.page import page_of
 from caveat.reports.people import listed_rows, people_section
 from caveat.reports.section import Section
@@ -194,7 +194,12 @@ def _lead(subject: AnySubject) -> str:
 def _tiles(subject: AnySubject) -> list[tuple[str, str, str]]:
     deferred = Deferred.of(subject.curve, 0.1)
     spared = subject.risk(deferred.after)
-    last = (spared, f"{subject.risk_words} without the least sure 10 %", "")
+    rest = hint(
+        f"{subject.risk_words} of the rest",
+        f"The {subject.risk_words} of the rows that are left when at most 10 % of "
+        f"them, the least certain, are handed to a person.",
+    )
+    last = (spared, rest, "without the least sure 10 %")
     if isinstance(subject, ClassificationSubject):
         right = 1.0 - float(subject.losses.mean())
         curve = subject.reliability

@@ -12,6 +12,7 @@ from caveat.reports.drivers import Drivers
 from caveat.reports.markup import (
     Cell,
     count,
+    hint,
     number,
     numeric,
     percent,
@@ -33,6 +34,14 @@ _STRANGE = 3.0  # spreads between observation and prediction
 _SURE = 0.9  # confidence of an answer that should not be wrong
 _COLUMNS = 6  # features beside each row
 
+_WHY = hint(
+    "why",
+    "Least sure: among the rows with the largest doubt. Sure, but wrong: three spreads "
+    "away, or wrong with a confidence of 90 % or more.",
+)
+_PREDICTED = hint("predicted", "The mean of the prediction.")
+_ANSWER = hint("answer", "The most probable class.")
+_OBSERVED = hint("observed", "What was observed.")
 UNSURE, SURPRISE = "least sure", "sure, but wrong"
 
 
@@ -124,7 +133,7 @@ def people_section(subject: AnySubject, drivers: Drivers | None) -> Section:
     else:
         more = _of_numbers(subject, listed.rows)
     reasons = [words(reason) for reason in listed.reasons]
-    parts = [*zip(heads, columns, strict=True), *more, ("why", reasons)]
+    parts = [*zip(heads, columns, strict=True), *more, (_WHY, reasons)]
     if subject.foreign is not None and not isinstance(subject.foreign, Predictive):
         strange = [numeric(float(v)) for v in subject.foreign[listed.rows]]
         parts.append((term("out-of-distribution score", "strange"), strange))
@@ -151,7 +160,7 @@ def _highest(scores: Array, most: int) -> Rows:
 
 
 def _named(subject: AnySubject, rows: Rows) -> tuple[list[str], list[list[Cell]]]:
-    heads = ['<abbr tabindex="0" title="Its number, counted from 0.">row</abbr>']
+    heads = [hint("row", "Its number, counted from 0.")]
     cells = [[numeric(float(row), f"{row:,}") for row in rows]]
     names = None if subject.table is None else subject.table.row_names
     if names is not None:
@@ -169,9 +178,9 @@ def _of_numbers(subject: RegressionSubject, rows: Rows) -> list[tuple[str, list[
     ]
     known = [numeric(v, percent(v, 0)) for v in subject.not_known[rows].tolist()]
     return [
-        ("predicted", _numbers(subject.mean[rows])),
+        (_PREDICTED, _numbers(subject.mean[rows])),
         (term("90 % interval", level), spans),
-        ("observed", _numbers(subject.observed[rows])),
+        (_OBSERVED, _numbers(subject.observed[rows])),
         (term("spread"), _numbers(subject.std[rows])),
         (term("surprise"), _numbers(surprise_of(subject)[rows])),
         (term("not known"), known),
@@ -184,9 +193,9 @@ def _of_classes(
     names = subject.classes
     sure = [numeric(v, percent(v)) for v in subject.confidence[rows].tolist()]
     return [
-        ("answer", [words(names[k]) for k in subject.answers[rows]]),
+        (_ANSWER, [words(names[k]) for k in subject.answers[rows]]),
         (term("confidence"), sure),
-        ("observed", [words(names[k]) for k in subject.labels[rows]]),
+        (_OBSERVED, [words(names[k]) for k in subject.labels[rows]]),
         (term("entropy"), _numbers(subject.entropy[rows])),
         (term("mutual information"), _numbers(subject.information[rows])),
     ]

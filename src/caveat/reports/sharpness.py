@@ -21,6 +21,7 @@ from caveat.reports.drivers import some_rows
 from caveat.reports.markup import (
     Cell,
     count,
+    hint,
     number,
     numeric,
     percent,
@@ -61,7 +62,8 @@ def sharpness_section(subject: AnySubject) -> Section:
 
 
 def _of_numbers(subject: RegressionSubject) -> tuple[str, str]:
-    low, middle, high = np.quantile(subject.std, [0.1, 0.5, 0.9])
+    tenths = np.quantile(subject.std, [0.1, 0.5, 0.9], method="inverted_cdf")
+    low, middle, high = tenths.tolist()
     share = subject.not_known[np.isfinite(subject.not_known)]
     part = f"{percent(float(share.mean()), 0)} of it" if len(share) else "none of it"
     finding = (
@@ -75,6 +77,8 @@ def _of_numbers(subject: RegressionSubject) -> tuple[str, str]:
 
 def _error_figure(subject: RegressionSubject) -> str:
     rows = np.flatnonzero(np.isfinite(subject.std))
+    if len(rows) == 0:
+        return "<p>The spread of every row is infinite: there is nothing to draw.</p>"
     groups = equal_groups(subject.std[rows])
     n_rows = np.bincount(groups)
     predicted = np.sqrt(np.bincount(groups, subject.std[rows] ** 2) / n_rows)
@@ -260,7 +264,12 @@ def _confusions(subject: ClassificationSubject) -> str:
                 numeric(float(share), percent(float(share))),
             ]
         )
-    headings = ["observed", "answered", "rows", "of that class"]
+    headings = [
+        hint("observed", "The class that was observed."),
+        hint("answered", "The class that the model answered instead."),
+        "rows",
+        hint("of that class", "Share of the rows of the observed class."),
+    ]
     return table("What is confused most often", headings, lines)
 
 
@@ -281,7 +290,12 @@ def range_tips(edges: Array, counts: Array) -> list[str]:
 
 
 def _metrics(lines: list[list[Cell]]) -> str:
-    headings = ["metric", "value", "± standard error", "best"]
+    headings = [
+        "metric",
+        "value",
+        hint("± standard error", "How far it would move on other rows of this kind."),
+        hint("best", "Which values are good."),
+    ]
     return table("In numbers", headings, lines)
 
 
