@@ -65,11 +65,11 @@ def _of_numbers(subject: RegressionSubject) -> tuple[str, str]:
     tenths = np.quantile(subject.std, [0.1, 0.5, 0.9], method="inverted_cdf")
     low, middle, high = tenths.tolist()
     share = subject.not_known[np.isfinite(subject.not_known)]
-    part = f"{percent(float(share.mean()), 0)} of it" if len(share) else "none of it"
+    part = percent(float(share.mean()), 0) if len(share) else "an unknown part"
     finding = (
         f"The {term('spread')} of the middle row is {subject.risk(middle)}; for eight "
         f"rows in ten it lies between {number(low)} and {number(high)}. On average "
-        f"{part} is {term('not known')}, which more data would reduce."
+        f"{part} of the variance is {term('not known')}, which more data would reduce."
     )
     charts = grid(_error_figure(subject), _spread_figure(subject))
     return finding, charts + _number_metrics(subject)

@@ -1,6 +1,7 @@
 """Charts as static SVG: drawn once, shown anywhere, coloured by the page's style."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -247,7 +248,7 @@ class Chart:
             f'data-frame="{" ".join(f"{v:.1f}" for v in self.frame)}" '
             f'data-scale="{self.x.low!r} {self.x.high!r} {self.y.low!r} '
             f'{self.y.high!r}"><title id="{name}-t">{text(self.title)}</title>'
-            f'<desc id="{name}-d">{text(self.description)}</desc>'
+            f'<desc id="{name}-d">{text(_spaced(self.description))}</desc>'
             f"{self._axes()}{''.join(self._marks)}"
             f'<g class="hits" fill="transparent">{"".join(self._hits)}</g></svg>'
         )
@@ -298,7 +299,7 @@ class Chart:
         _, _, top, bottom = self.frame
         self._hits.append(
             f'<path d="M{x:.1f} {top}h{max(width, 0.1):.1f}V{bottom}H{x:.1f}z"><title>'
-            f"{text(tip)}</title></path>"
+            f"{text(_spaced(tip))}</title></path>"
         )
 
     def _add(self, mark: str) -> None:
@@ -356,6 +357,11 @@ def _points(xs: Array, ys: Array) -> list[str]:
         for a, b in zip(xs, ys, strict=True)
         if math.isfinite(a) and math.isfinite(b)
     ]
+
+
+def _spaced(words: str) -> str:
+    """Percentages as in the rest of the page: 5 %, not 5%."""
+    return re.sub(r"(?<=\d)%", "\u00a0%", words)
 
 
 def _cut(words: str, room: float) -> str:
