@@ -13,6 +13,7 @@ from benchmarks import (
     bench_peers,
     bench_predict,
     bench_sampling,
+    bench_tables,
     bench_training,
 )
 
@@ -25,6 +26,7 @@ ALL = (
     bench_training,
     bench_predict,
     bench_linear,
+    bench_tables,
     bench_eyes,
     bench_peers,
 )

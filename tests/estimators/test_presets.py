@@ -21,6 +21,9 @@ from tests.estimators.dropout_data import labelled, rows
 from tests.estimators.tables.data import CHEAP, CHEAPEST
 from tests.estimators.test_regressor import EXPECTED_FAILURES
 
+# On noise, networks are worse than a constant, and it is said.
+pytestmark = pytest.mark.filterwarnings("ignore:the networks .* are worse")
+
 ROOT = Path(__file__).parents[2]
 
 

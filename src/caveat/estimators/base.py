@@ -22,7 +22,7 @@ from caveat.estimators.prior import Prior, checked_prior
 from caveat.estimators.saving import Stored, from_plain, read, write
 from caveat.estimators.seeds import seed_of
 from caveat.estimators.tables.classification import TableClassification
-from caveat.estimators.tables.records import Candidate, told
+from caveat.estimators.tables.records import Candidate, curve_of, told
 from caveat.estimators.tables.regression import TableRegression, networks_of
 from caveat.estimators.tables.storing import put_together, settled, taken_apart
 from caveat.estimators.trainer import Trainer
@@ -57,6 +57,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     weight_decays_: tuple[float, ...]
     bias_weight_decay_: float | None
     n_steps_: tuple[int, ...]
+    loss_curve_: list[float]
     candidates_: tuple[Candidate, ...]
     chosen_: str
     _ensemble: Ensemble | None
@@ -127,6 +128,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
                 "weight_decays": self.weight_decays_,
                 "bias_weight_decay": self.bias_weight_decay_,
                 "n_steps": self.n_steps_,
+                "loss_curve": self.loss_curve_,
             }
         else:
             state |= {
@@ -211,6 +213,8 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         self.candidates_ = tuple(sorted(candidates, key=lambda c: -c.weight))
         self.chosen_ = told(self.candidates_)
         self.networks_ = tuple(net for part in table.parts for net in networks_of(part))
+        curves = [c.loss_curve for c in self.candidates_ if c.loss_curve]
+        self.loss_curve_ = list(curves[0]) if curves else []
         self.lengthscale_ = self.bias_weight_decay_ = None
         self.weight_decays_, self.n_steps_ = (), ()
 
@@ -228,6 +232,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         self.weight_decays_ = tuple(2.0 * penalty for penalty in penalties)
         self.bias_weight_decay_ = 2.0 * member.bias_l2_penalty if is_decay else None
         self.n_steps_ = tuple(trained.stopped.tolist())
+        self.loss_curve_ = list(curve_of(trained.losses))
         self._seed = seed
 
     def _fresh_seed(self) -> int:
@@ -307,7 +312,10 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         if "table" in state:
             estimator._restore(state)
             table = put_together(state["table"], tensors)
-            own = [Candidate(**c) for c in state["candidates"]]
+            own = [
+                Candidate(**c | {"loss_curve": tuple(c["loss_curve"])})
+                for c in state["candidates"]
+            ]
             estimator._keep_table(table, own, state["seed"])
             return estimator
         estimator._table = None
@@ -316,6 +324,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
         estimator.weight_decays_ = tuple(state["weight_decays"])
         estimator.bias_weight_decay_ = state["bias_weight_decay"]
         estimator.n_steps_ = tuple(state["n_steps"])
+        estimator.loss_curve_ = list(state["loss_curve"])
         estimator.scaling_ = Scaling(*(tensors[n].numpy() for n in _UNITS))
         estimator._restore(state)
         numbers = range(state["n_networks"])

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from caveat.estimators.tables.classification import TableClassification
 from caveat.estimators.tables.columns import Columns
+from caveat.estimators.tables.heads import Heads
 from caveat.estimators.tables.logistic import Logistic
 from caveat.estimators.tables.nets import Nets
 from caveat.estimators.tables.noise import NoiseLaw
@@ -21,7 +22,7 @@ _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(TableRegression, TableClassification, Columns, Ridge, Bent),
-        *(Logistic, Nets, NoiseLaw),
+        *(Logistic, Nets, NoiseLaw, Heads),
     )
 }
 
