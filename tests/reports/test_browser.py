@@ -101,6 +101,10 @@ def test_it_works_in_a_sandboxed_frame(browser, pages, tmp_path, way):
         inner = visit.page.frame_locator("iframe")
         inner.locator("#defer").fill("40")
         assert "20.0 %" in inner.locator("#defer-share").inner_text()
+        inner.locator('nav a[href="#making"]').click()
+        inner.locator("#making h2").wait_for(state="visible")
+        place = "e => e.getBoundingClientRect().top"
+        assert inner.locator("#making").evaluate(place) < 900
         check_quiet(visit)
 
 

@@ -64,6 +64,13 @@ def test_nullable_columns_of_pandas():
     assert [column.word(k) for k in range(4)] == ["1", "missing", "3", "4"]
 
 
+def test_lists_as_values_are_not_taken_for_missing():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = as_table(pyarrow.table({"l": [[1, 2], [3], [4, 5], None]}), 4)
+    column = as_column("l", table.take(0, np.arange(4)))
+    assert [column.word(k) for k in range(4)] == ["[1 2]", "[3]", "[4 5]", "missing"]
+
+
 def test_names_of_rows_are_kept_unless_they_only_count():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1, 2, 3, 4]})

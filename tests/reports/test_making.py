@@ -228,8 +228,11 @@ def test_long_names_and_many_columns_stay_small():
     generator = np.random.default_rng(0)
     x = {f"{k}{'&' * 400}": generator.random(120) for k in range(300)}
     x |= {f"w{k}": generator.choice(["&" * 500, "<" * 500], 120) for k in range(20)}
-    made = report(predictive, y, x=x, title="&" * 500, about={"&" * 900: "<" * 9000})
-    check(made)
+    about = {"&" * 900: "<" * 9000, "target": "&" * 900, "unit": "&" * 900}
+    check(report(predictive, y, x=x, title="&" * 500, about=about))
+    labels, z, _ = classification(n_rows=120)
+    names = [f"{k}{'&' * 400}" for k in range(4)]
+    check(report(labels, np.array(names)[z], x=x, classes=names))
 
 
 # Awkward cases

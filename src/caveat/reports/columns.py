@@ -225,5 +225,7 @@ def _is_missing(value: Any) -> bool:
         return True
     try:
         return bool(value != value)
-    except (TypeError, ValueError):  # pandas' NA will not say
+    except TypeError:  # pandas' NA will not say
         return True
+    except ValueError:  # a list of values, each of which may say
+        return False

@@ -15,7 +15,7 @@ from caveat.reports.subject import (
 from caveat.reports.svg import Chart, Scale, legend
 
 _SHOWN = 80  # rows in a chart
-_FEATURES = 4  # along which rows are drawn
+_FEATURES = 3  # along which rows are drawn
 
 
 def interval_section(subject: AnySubject, drivers: Drivers | None) -> Section:
@@ -190,8 +190,8 @@ def _class_panel(
     chart.tips(
         places,
         [
-            f"row {row}: {names[subject.answers[row]][:40]} with {c:.1%}; observed "
-            f"{names[subject.labels[row]][:40]}"
+            f"row {row}: {names[subject.answers[row]][:14]} with {c:.1%}; observed "
+            f"{names[subject.labels[row]][:14]}"
             for row, c in zip(rows, sure, strict=True)
         ],
     )

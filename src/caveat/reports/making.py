@@ -37,6 +37,7 @@ from caveat.reports.view import HTMLReport
 
 _FEW_ROWS = 100
 _ABOUT = {"target", "unit"}  # which have a place of their own
+_TARGET, _UNIT = 60, 20  # characters of their names in sentences and at axes
 _LONGEST = 400  # characters of a line about how the report was made
 
 
@@ -99,8 +100,8 @@ def report(
             predictive,
             y,
             classes=classes,
-            target=facts.get("target", ""),
-            unit=facts.get("unit", ""),
+            target=facts.get("target", "")[:_TARGET],
+            unit=facts.get("unit", "")[:_UNIT],
         )
         if x is not None or ood is not None:
             subject = _with(subject, x, ood)

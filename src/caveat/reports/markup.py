@@ -47,7 +47,7 @@ def short(value: Any, longest: int = LONGEST) -> str:
     whole = str(value)
     if len(whole) <= longest:
         return text(whole)
-    more, start = text(whole[: 2 * longest + 40]), text(whole[: longest - 1])
+    more, start = text(whole[: longest + 24]), text(whole[: longest - 1])
     return f'<span title="{more}">{start}…</span>'
 
 
@@ -104,9 +104,9 @@ def numeric(value: float, shown: str | None = None) -> Cell:
     return Cell(text(number(value) if shown is None else shown), value, True)
 
 
-def words(value: Any, longest: int = 28) -> Cell:
+def words(value: Any, longest: int = 24) -> Cell:
     """A cell that holds text."""
-    return Cell(short(value, longest), str(value)[:longest])
+    return Cell(short(value, longest), str(value)[:12])
 
 
 def table(

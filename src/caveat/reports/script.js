@@ -13,6 +13,17 @@
     Array.prototype.forEach.call(list, work);
   }
 
+  // Links within the page: in the frame of a notebook they would lead out of it.
+  each(document.querySelectorAll('a[href^="#"]'), function (link) {
+    link.addEventListener("click", function (event) {
+      var target = document.getElementById(link.getAttribute("href").slice(1));
+      event.preventDefault();
+      target.setAttribute("tabindex", "-1");
+      target.scrollIntoView();
+      target.focus({ preventScroll: true });
+    });
+  });
+
   // Values under the pointer, or at the keys, of a chart.
   var tip = document.createElement("div");
   tip.className = "tip";

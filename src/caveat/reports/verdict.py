@@ -8,7 +8,7 @@ import numpy as np
 from caveat.evaluation.estimates import Array, Estimate
 from caveat.reports.bands import mean_band, share_band, uniform_limit
 from caveat.reports.deferred import Deferred
-from caveat.reports.markup import count, percent, term, text
+from caveat.reports.markup import count, percent, short, term
 from caveat.reports.subject import (
     AnySubject,
     ClassificationSubject,
@@ -151,7 +151,7 @@ def accuracy_sentence(subject: ClassificationSubject) -> Sentence:
     """How many answers are right, beside those of no model at all."""
     right = 1.0 - subject.losses
     most = int(subject.counts.argmax())
-    name = text(subject.classes[most])
+    name = short(subject.classes[most], 40)
     fact = (
         f"{percent(float(right.mean()))} of the answers are right ({term('accuracy')})"
     )
