@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
@@ -58,7 +59,10 @@ class Visit:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda said: self.messages.append(said.text))
         self.page.on("pageerror", lambda error: self.messages.append(str(error)))
-        self.page.goto(Path(source).as_uri())
+        self.address = str(source)
+        if "://" not in self.address:
+            self.address = Path(source).resolve().as_uri()
+        self.page.goto(self.address)
 
     @property
     def content_width(self):
@@ -68,8 +72,8 @@ class Visit:
 
     @property
     def foreign_requests(self):
-        """Requests other than for the file itself, and for data within it."""
-        own = ("file:", "data:", "about:")
+        """Requests to elsewhere: not for the page's own host, nor for data within."""
+        own = ("data:", "about:", urljoin(self.address, "/"))
         return [url for url in self.requests if not url.startswith(own)]
 
     def __enter__(self):
