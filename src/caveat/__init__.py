@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Predictive,
         RegressionPredictive,
     )
+    from caveat.reports import report
     from caveat.sampling import (
         MCDropout,
         Site,
@@ -57,19 +58,21 @@ __all__ = [
     "noise",
     "register_noise",
     "save",
+    "report",
     "stochastic",
 ]
 
 # Parts and names are imported when first asked for: nobody needs all of them.
 _PARTS = frozenset(
     """
-    data decisions estimators evaluation files frames maxent noise predictive rl
-    sampling theory training
+    data decisions estimators evaluation files frames maxent noise predictive
+    reports rl sampling theory training
     """.split()
 )
 _NAMES = {
     "caveat.predictive": """CategoricalPredictive ClassificationPredictive
         GaussianPredictive Predictive RegressionPredictive""",
+    "caveat.reports": "report",
     "caveat.sampling": "MCDropout Site Sites audit register_noise stochastic",
     "caveat.estimators": """BayesianDropoutClassifier BayesianDropoutRegression
         BayesianDropoutRegressionCV DropoutClassifier DropoutRegressor DropoutSearchCV
