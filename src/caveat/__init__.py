@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         DropoutSearchCV,
         dropout_path,
     )
+    from caveat.exporting import export
     from caveat.predictive import (
         CategoricalPredictive,
         ClassificationPredictive,
@@ -52,6 +53,7 @@ __all__ = [
     "audit",
     "dropout_path",
     "errors",
+    "export",
     "noise",
     "register_noise",
     "stochastic",
@@ -71,6 +73,7 @@ _NAMES = {
     "caveat.estimators": """BayesianDropoutClassifier BayesianDropoutRegression
         BayesianDropoutRegressionCV DropoutClassifier DropoutRegressor DropoutSearchCV
         dropout_path""",
+    "caveat.exporting": "export",
 }
 _WHERE = {name: part for part, names in _NAMES.items() for name in names.split()}
 
