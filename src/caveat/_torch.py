@@ -440,7 +440,8 @@ def functional_graph(
     """
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    with torch.no_grad():
+    # oneDNN's recurrent layers are no operations that others know.
+    with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False):
         options: dict[str, Any] = {
             "tracing_mode": "symbolic",
             "_allow_non_fake_inputs": True,
@@ -448,6 +449,10 @@ def functional_graph(
         graph = make_fx(function, **options)(*tensors)
         plain = torch.func.functionalize(graph, remove="mutations")
         graph = make_fx(plain, **options)(*tensors)
+    for node in graph.graph.nodes:
+        # With other strides, as of rows that are repeated, a view may be none.
+        if node.target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
+            node.target = torch.ops.aten.reshape.default
     graph.graph.eliminate_dead_code()
     graph.recompile()
     return graph
@@ -476,12 +481,15 @@ def quiet_exporter() -> Iterator[None]:
 
     Loggers of its modules, by name, and warnings about its own code. Replacement: none.
     """
-    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    names = "torch.onnx._internal.exporter._registration", "onnx_ir", "onnxscript"
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -283,3 +283,30 @@ _Q2 = (
     2.89247864745380683936e-6,
     6.79019408009981274425e-9,
 )
+
+
+class _Quantile(NamedTuple):
+    """The numbers of :func:`normal_quantile`, for those who write it elsewhere."""
+
+    numbers: tuple[tuple[str, float], ...]
+    polynomials: dict[str, tuple[str, tuple[float, ...]]]
+
+
+NORMAL_QUANTILE = _Quantile(
+    (
+        ("one", 1.0),
+        ("half", 0.5),
+        ("eight", 8.0),
+        ("minus_two", -2.0),
+        ("tail_mass", _EXP_MINUS_2),
+        ("root_two_pi", math.sqrt(2 * math.pi)),
+    ),
+    {
+        "p0": ("square", _P0),
+        "q0": ("square", _Q0),
+        "p1": ("z", _P1),
+        "q1": ("z", _Q1),
+        "p2": ("z", _P2),
+        "q2": ("z", _Q2),
+    },
+)

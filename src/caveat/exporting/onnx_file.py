@@ -9,17 +9,20 @@ import torch
 from torch import Tensor
 
 from caveat._optional import require
-from caveat._strata import SLICE
+from caveat._strata import SLICE, slices_of
 from caveat._version import __version__
 from caveat.errors import UnsupportedModelError
 from caveat.exporting.building import Built, tensors_of
 from caveat.exporting.checking import check_answers, check_noise
 from caveat.exporting.onnx_graph import (
+    DRAW_NUMBERS,
     N_DRAWS,
     SEED,
+    SLICE_NUMBERS,
     FlatStep,
     flat_model,
     looped_model,
+    noise_model,
 )
 from caveat.exporting.subjects import Subject, as_signed_seed, input_names
 from caveat.sampling.inputs import Batch
@@ -71,20 +74,27 @@ def onnx_bytes(subject: Subject, built: Built, batch: Batch) -> bytes:
 
 def _check_bits(subject: Subject, built: Built, step: FlatStep, flat: Any) -> None:
     """Run the noise of some draws by itself."""
-    example = list(step.example(tensors_of(built.batch)))
-    place = len(tensors_of(built.batch))
-    example[place] = as_signed_seed(subject.seed)
-    session = _session(flat.SerializeToString())
+    inputs = tensors_of(built.batch)
+    draws = range(SLICE - 1, SLICE + 2) if step.chunk.together else range(SLICE, SLICE + 1)
+    slices = slices_of(draws)
+    given = {
+        SEED: _array(as_signed_seed(subject.seed)),
+        DRAW_NUMBERS: np.arange(draws.start, draws.stop),
+        SLICE_NUMBERS: np.arange(slices.start, slices.stop),
+    }
+    names, model = step.names, flat
+    if step.draws_inside:
+        first = 2 * step.n_sums
+        names = [v.name for v in flat.graph.output][first : first + step.n_inside]
+        example = dict(zip((v.name for v in flat.graph.input), step.example(inputs), strict=True))
+        given = {n: _array(v) for n, v in example.items()} | given
+    else:
+        model = noise_model(step)
+    session = _session(model.SerializeToString())
     known = {value.name for value in session.get_inputs()}
-    names = [value.name for value in flat.graph.input]
-    given = {n: _array(v) for n, v in zip(names, example, strict=True) if n in known}
-    outputs = [value.name for value in flat.graph.output]
-    first = 2 * step.n_sums
-    noises = outputs[first : first + len(step.chunk.sites)]
-    found = [torch.from_numpy(v) for v in session.run(noises, given)]
-    start, count = SLICE - 1, len(example[place + 1])
-    sites = step.chunk.sites
-    check_noise(subject, sites, found, range(start, start + count))
+    found = session.run(names, {n: v for n, v in given.items() if n in known})
+    tensors = [torch.from_numpy(value) for value in found]
+    check_noise(subject, step.chunk.sites, tensors, draws)
 
 
 def _session(model: bytes) -> Any:

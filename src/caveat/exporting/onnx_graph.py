@@ -16,46 +16,68 @@ from caveat._random import MULTIPLIERS
 from caveat._strata import SLICE
 from caveat._torch import quiet_exporter
 from caveat.exporting.chunks import Chunk
+from caveat.exporting.onnx_noise import DOMAIN, SiteNodes, functions
 
-OPSET = 20
+OPSET, IR_VERSION = 20, 10
 SEED, N_DRAWS = "seed", "n_draws"
-_DRAWS, _SLICES = "caveat_draws", "caveat_slices"
+DRAW_NUMBERS, SLICE_NUMBERS = "caveat_draws", "caveat_slices"
 
 
 class FlatStep(nn.Module):
     """All of a run as one straight line: the inputs of each stage are its inputs.
 
-    From (inputs, seed, draws, slices, sums at the end) to (sums of no draws, sums of
-    these, noise, answers). Sums are put together by nodes of our own: as inputs here
-    they would have the rows of the batch, and the exporter might read them off there.
+    From (inputs, noise of each site, sums at the end) to (sums of no draws, sums of
+    these, answers). Noise that each row has for itself is made inside, from (seed,
+    draws, slices). Sums are put together by nodes of our own. The reason for both: as
+    inputs they would have the rows of the batch, and the exporter might read their
+    number off there, in the loop.
     """
 
     def __init__(self, chunk: Chunk, n_inputs: int, dtype: torch.dtype) -> None:
         super().__init__()
         self.chunk, self._n_inputs, self._dtype = chunk, n_inputs, dtype
         self.n_sums = len(chunk.empty(2, dtype))
+        self.draws_inside = any(site.per_row for site in chunk.sites)
+
+    @property
+    def n_inside(self) -> int:
+        """How many noises are made inside."""
+        return len(self.chunk.sites) if self.draws_inside else 0
+
+    @property
+    def names(self) -> list[str]:
+        """Of the inputs between those of the model and the sums."""
+        if self.draws_inside:
+            return [SEED, DRAW_NUMBERS, SLICE_NUMBERS]
+        return [f"caveat_noise_{i}" for i in range(len(self.chunk.sites))]
 
     def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
-        n = self._n_inputs
-        inputs, (seed, draws, slices), ends = given[:n], given[n : n + 3], given[n + 3 :]
+        n, between = self._n_inputs, len(self.names)
+        inputs, given_noise = given[:n], given[n : n + between]
         chunk, rows = self.chunk, self.chunk.rows(inputs)
-        noise = chunk.noise(seed, draws, slices, rows)
-        block = chunk.block(chunk.clean(*inputs), noise, rows, draws.shape[0])
-        own, told = chunk.summary.of_block(block), chunk.summary.told(ends)
-        return (*chunk.empty(rows, self._dtype), *own, *noise, *told)
-
+        noise: Sequence[Tensor] = given_noise
+        if self.draws_inside:
+            seed, draws, slices = given_noise
+            noise = chunk.noise(seed, draws, slices, rows)
+        block = chunk.block(chunk.clean(*inputs), noise, rows, noise[0].shape[0])
+        own = chunk.summary.of_block(block)
+        told = chunk.summary.told(given[n + between :])
+        inside = noise if self.draws_inside else ()
+        return (*chunk.empty(rows, self._dtype), *own, *inside, *told)
 
     def example(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Arguments to trace it with, every size of which that varies is above 1."""
         chunk = self.chunk
-        count = 3 if chunk.together else 1
-        draws = torch.arange(SLICE - 1, SLICE - 1 + count)
+        draws = torch.arange(SLICE - 1, SLICE - 1 + (3 if chunk.together else 1))
         slices = torch.arange(2 if chunk.together else 1)
+        address = (torch.tensor(0), draws, slices)
+        rows = chunk.rows(inputs)
+        noise = address if self.draws_inside else tuple(chunk.noise(*address, rows))
         sums = tuple(
             torch.ones([max(n, 2) if axis in varies else n for axis, n in enumerate(s)], dtype=t)
-            for s, varies, t in self._sums(chunk.rows(inputs))
+            for s, varies, t in self._sums(rows)
         )
-        return (*inputs, torch.tensor(0), draws, slices, *sums)
+        return (*inputs, *noise, *sums)
 
     def sizes(self, inputs: Sequence[Tensor], axes: Sequence[int | None]) -> Any:
         """Which sizes of the arguments vary, as ``torch.export`` is told."""
@@ -66,7 +88,8 @@ class FlatStep(nn.Module):
             dict.fromkeys(varies, auto)
             for _, varies, _ in self._sums(self.chunk.rows(inputs))
         ]
-        return ((*own, {}, chunk, chunk, *sums),)
+        between = [{}] + [chunk] * 2 if self.draws_inside else [chunk] * len(self.names)
+        return ((*own, *between, *sums),)
 
     def _sums(self, rows: int) -> list[tuple[list[int], list[int], torch.dtype]]:
         """Shape, axes that vary, and type of all that is carried."""
@@ -94,7 +117,7 @@ def flat_model(
     outputs = [
         *(f"caveat_start_{i}" for i in range(n_sums)),
         *(f"caveat_own_{i}" for i in range(n_sums)),
-        *(f"caveat_noise_{i}" for i in range(len(step.chunk.sites))),
+        *(f"caveat_inside_{i}" for i in range(step.n_inside)),
         *(f"caveat_told_{i}" for i in range(len(step.chunk.summary.wanted))),
     ]
     with quiet_exporter(), torch.no_grad():
@@ -104,7 +127,7 @@ def flat_model(
             dynamo=True,
             opset_version=OPSET,
             dynamic_shapes=step.sizes(inputs, axes),
-            input_names=[*names, SEED, _DRAWS, _SLICES, *_ends(n_sums)],
+            input_names=[*names, *step.names, *_ends(n_sums)],
             output_names=outputs,
             custom_translation_table=translations(),
             verbose=False,
@@ -164,11 +187,15 @@ class _Loop:
         outputs = [value.name for value in flat.graph.output]
         self._starts, self._owns = outputs[:count], outputs[count : 2 * count]
         self._told = outputs[-len(step.chunk.summary.wanted) :]
+        self._noise = None
+        if not step.draws_inside:
+            self._noise = SiteNodes(step.chunk.sites, SEED)
+            self._noise.write(step.names)
 
     def model(self) -> Any:
         graph, helper = self._flat.graph, self._onnx.helper
         nodes = list(graph.node)
-        inside = _depending(nodes, {_DRAWS, _SLICES})
+        inside = _depending(nodes, set(self._step.names) - {SEED})
         after = _depending(nodes, set(self._ends))
         before = [n for i, n in enumerate(nodes) if i not in inside | after]
         loop = helper.make_node(
@@ -177,11 +204,14 @@ class _Loop:
             self._ends,
             body=self._body([n for i, n in enumerate(nodes) if i in inside]),
         )
-        inputs = [v for v in graph.input if v.name in (*self._names, SEED)]
+        inputs = [v for v in graph.input if v.name in self._names]
         whole = self._onnx.TensorProto.INT64
-        inputs.append(helper.make_tensor_value_info(N_DRAWS, whole, []))
+        inputs += [helper.make_tensor_value_info(n, whole, []) for n in (SEED, N_DRAWS)]
+        keys = [] if self._noise is None else self._noise.keys
+        constants = [] if self._noise is None else self._noise.constants
         made = helper.make_graph(
             [
+                *keys,
                 *before,
                 *self._steps(),
                 loop,
@@ -191,10 +221,12 @@ class _Loop:
             "caveat",
             inputs,
             self._results(),
-            initializer=[*graph.initializer, *self._constants()],
+            initializer=[*graph.initializer, *constants, *self._constants()],
         )
         model = helper.make_model(
-            made, opset_imports=self._flat.opset_import, functions=self._flat.functions
+            made,
+            opset_imports=_with_own(self._onnx, self._flat.opset_import),
+            functions=[*self._flat.functions, *functions()],
         )
         model.ir_version = self._flat.ir_version
         _forget_origins(model)
@@ -246,7 +278,7 @@ class _Loop:
     def _constants(self) -> list[Any]:
         helper, whole = self._onnx.helper, self._onnx.TensorProto.INT64
         chunk = self._step.chunk
-        numbers = {"caveat_0": 0, "caveat_1": 1, "caveat_slice": SLICE}
+        numbers = {"caveat_1": 1, "caveat_slice": SLICE}
         numbers |= {"caveat_most": chunk.most, "caveat_held": chunk.rows_at_once}
         found = [helper.make_tensor(n, whole, [], [v]) for n, v in numbers.items()]
         axis = [chunk.row_place.axis]
@@ -276,7 +308,7 @@ class _Loop:
             node("Mul", ["caveat_step", "caveat_size"], ["caveat_first"]),
             node("Add", ["caveat_first", "caveat_size"], ["caveat_full"]),
             node("Min", ["caveat_full", N_DRAWS], ["caveat_stop"]),
-            node("Range", ["caveat_first", "caveat_stop", "caveat_1"], [_DRAWS]),
+            node("Range", ["caveat_first", "caveat_stop", "caveat_1"], [DRAW_NUMBERS]),
             node("Div", ["caveat_first", "caveat_slice"], ["caveat_first_slice"]),
             node("Sub", ["caveat_stop", "caveat_1"], ["caveat_last"]),
             node("Div", ["caveat_last", "caveat_slice"], ["caveat_last_slice"]),
@@ -284,14 +316,19 @@ class _Loop:
             node(
                 "Range",
                 ["caveat_first_slice", "caveat_stop_slice", "caveat_1"],
-                [_SLICES],
+                [SLICE_NUMBERS],
             ),
             node("Identity", ["caveat_go_on"], ["caveat_goes_on"]),
         ]
         types = [v.type.tensor_type.elem_type for v in self._flat.graph.output]
         carried = list(zip(self._befores, self._afters, types, strict=False))
         return helper.make_graph(
-            [*numbers, *nodes, *self._merging()],
+            [
+                *numbers,
+                *(() if self._noise is None else self._noise.nodes),
+                *nodes,
+                *self._merging(),
+            ],
             "caveat_draws_of_a_step",
             [
                 info("caveat_step", kinds.INT64, []),
@@ -303,6 +340,36 @@ class _Loop:
                 *(info(after, kind, None) for _, after, kind in carried),
             ],
         )
+
+
+def _with_own(onnx: Any, imports: Any) -> list[Any]:
+    """Versions of operators, with those of our functions."""
+    others = [known for known in imports if known.domain != DOMAIN]
+    return [*others, onnx.helper.make_opsetid(DOMAIN, 1)]
+
+
+def noise_model(step: FlatStep) -> Any:
+    """The noise of all sites by itself, from the seed and the numbers of the draws."""
+    onnx = require("onnx", extra="export")
+    helper, whole = onnx.helper, onnx.TensorProto.INT64
+    made = SiteNodes(step.chunk.sites, SEED)
+    made.write(step.names)
+    info = helper.make_tensor_value_info
+    inputs = [info(SEED, whole, [])]
+    inputs += [info(n, whole, [None]) for n in (DRAW_NUMBERS, SLICE_NUMBERS)]
+    outputs = [
+        info(name, helper.np_dtype_to_tensor_dtype(kind), [None] * (1 + rank))
+        for name, kind, rank in (
+            (n, torch.empty(0, dtype=s.spec.dtype).numpy().dtype, len(s.spec.shape))
+            for n, s in zip(step.names, step.chunk.sites, strict=True)
+        )
+    ]
+    nodes = [*made.keys, *made.nodes]
+    graph = helper.make_graph(nodes, "noise", inputs, outputs, made.constants)
+    opsets = _with_own(onnx, [helper.make_opsetid("", OPSET)])
+    model = helper.make_model(graph, opset_imports=opsets, functions=functions())
+    model.ir_version = IR_VERSION
+    return model
 
 
 def _depending(nodes: Sequence[Any], names: set[str]) -> set[int]:
