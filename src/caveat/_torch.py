@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.abc import MetaPathFinder
 from typing import Any, final
@@ -73,6 +73,7 @@ __all__ = [
     "storage_address",
     "symbolic_sizes",
     "takes_apart",
+    "while_loop",
     "without_checkpoints",
     "without_function_modes",
 ]
@@ -431,9 +432,13 @@ class SymbolicRows:
 
 
 def functional_graph(
-    function: Callable[..., Tensor], tensors: list[Tensor]
+    function: Callable[..., Any],
+    tensors: list[Tensor],
+    parts: dict[Any, Callable[..., Any]] | None = None,
 ) -> torch.fx.GraphModule:
     """What ``function`` does with fake tensors, as a graph without writes.
+
+    ``parts`` are functions to be traced in place of some operations.
 
     ``make_fx`` is public by its documentation, not by its place. Replacement: as for
     ``SymbolicRows``.
@@ -441,12 +446,17 @@ def functional_graph(
     from torch.fx.experimental.proxy_tensor import make_fx
 
     # oneDNN's recurrent layers are no operations that others know.
-    with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False):
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of what this switch has to do with other ones
+        stack = ExitStack()
+        stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
         options: dict[str, Any] = {
             "tracing_mode": "symbolic",
             "_allow_non_fake_inputs": True,
+            "decomposition_table": parts or {},
         }
-        graph = make_fx(function, **options)(*tensors)
+        with stack:
+            graph = make_fx(function, **options)(*tensors)
         plain = torch.func.functionalize(graph, remove="mutations")
         graph = make_fx(plain, **options)(*tensors)
     for node in graph.graph.nodes:
@@ -473,6 +483,22 @@ def rows_factor(size: Any, symbol: Any) -> int | None:
         return 0
     factor = size.node.expr / symbol.node.expr
     return int(factor) if factor.is_Integer else None
+
+
+def while_loop(
+    goes_on: Callable[..., Tensor],
+    body: Callable[..., tuple[Tensor, ...]],
+    carried: tuple[Tensor, ...],
+) -> tuple[Tensor, ...]:
+    """A loop that ``torch.export`` keeps as one.
+
+    Documented as a prototype, so far in a private module. Replacement:
+    ``torch.while_loop``, when there is one.
+    """
+    from torch._higher_order_ops.while_loop import while_loop as loop
+
+    found: tuple[Tensor, ...] = loop(goes_on, body, carried)
+    return found
 
 
 @contextmanager

@@ -42,18 +42,14 @@ class Built:
     axes: tuple[int | None, ...]
     dtype: torch.dtype
 
-    def inputs(self, batch: Batch) -> list[Tensor]:
-        """The tensors of a batch."""
-        return tensors_of(batch)
-
 
 def tensors_of(batch: Batch) -> list[Tensor]:
     """The tensors of a batch, in order."""
     return [leaf for leaf in batch.leaves if isinstance(leaf, Tensor)]
 
 
-def build(subject: Subject, batch: Batch) -> Built:
-    """A chunk of the draws of a subject."""
+def build(subject: Subject, batch: Batch, *, together: bool = True) -> Built:
+    """A chunk of the draws of a subject; ``together``: of several, if that pays."""
     few = few_rows(batch, _ROWS)
     sampler, model = subject.sampler, subject.sampler.model
     plan = plan_for(model, few)
@@ -63,25 +59,18 @@ def build(subject: Subject, batch: Batch) -> Built:
     _check_shapes(type(model).__name__, sites, others)
     sites = subject.readdressed(sites)
     parts = split(trace(sampler, few, sites, subject.pick, together=False))
-    together = may_compute_together(parts, sites, rows_mix=plan.rows_mix)
+    mixes = plan.rows_mix
+    together = together and may_compute_together(parts, sites, rows_mix=mixes)
     if together:
         several = _together(subject, few, sites)
         together, parts = several is not None, several or parts
-    place = next(
-        number
-        for number, (leaf, own) in enumerate(
-            (v, own)
-            for v, own in zip(few.leaves, few.batched, strict=True)
-            if isinstance(v, Tensor)
-        )
-        if own
-    )
     batched = [
         own
         for v, own in zip(few.leaves, few.batched, strict=True)
         if isinstance(v, Tensor)
     ]
-    chunk = Chunk(parts, sites, summary, RowPlace(place, few.axis), together=together)
+    place = RowPlace(batched.index(True), few.axis)
+    chunk = Chunk(parts, sites, summary, place, together=together)
     return Built(
         chunk,
         few,

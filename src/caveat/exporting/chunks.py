@@ -55,6 +55,7 @@ class Chunk(nn.Module):
         self.clean, self.noisy = parts.clean, parts.noisy
         self.summary, self.sites, self.together = summary, tuple(sites), together
         self._axes, self._output, self.row_place = parts.axes, parts.output, rows
+        self._seam = parts.seam
         axes = [i for i, size in enumerate(parts.output) if isinstance(size, tuple)]
         self._row_axis = axes[0] if axes else None
         held = max(1, _HELD // max(1, parts.per_row))
@@ -99,13 +100,21 @@ class Chunk(nn.Module):
 
     def output_shape(self, rows: Any) -> list[Any]:
         """The shape of the output of one draw."""
-        return [n if isinstance(n, int) else n[0] * rows for n in self._output]
+        return _shape(self._output, rows)
+
+    def seam_shapes(self, rows: Any) -> list[list[Any]]:
+        """The shapes of the values of the seam."""
+        return [_shape(sizes, rows) for sizes in self._seam]
 
     def empty(self, rows: Any, dtype: torch.dtype) -> State:
         """What is carried before the first draw."""
         like = torch.zeros((0, *self.output_shape(rows)), dtype=dtype)
         shape = self.summary.of_output(like).shape[1:]
         return self.summary.empty(shape, dtype)
+
+
+def _shape(sizes: Sequence[int | tuple[int]], rows: Any) -> list[Any]:
+    return [n if isinstance(n, int) else n[0] * rows for n in sizes]
 
 
 def _repeated(value: Tensor, axis: int | None, n_draws: Any) -> Tensor:

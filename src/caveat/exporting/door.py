@@ -10,7 +10,6 @@ import torch
 
 from caveat import _validation as check
 from caveat.errors import InputTypeError, ParameterError
-from caveat.exporting.building import Built, build
 from caveat.exporting.subjects import (
     Question,
     Sampled,
@@ -106,12 +105,12 @@ def export(  # noqa: PLR0913, a door: all but three by name
     batch = subject.batch(example)
     with torch.no_grad():
         refuse_what_has_no_graph(subject, batch)
-        content = writer(subject, build(subject, batch), batch)
+        content = writer(subject, batch)
     _replace(target, content)
     return target
 
 
-def _writer(target: Path) -> Callable[[Subject, Built, Batch], bytes]:
+def _writer(target: Path) -> Callable[[Subject, Batch], bytes]:
     if target.suffix == ".onnx":
         from caveat.exporting.onnx_file import onnx_bytes
 
@@ -126,6 +125,12 @@ def _writer(target: Path) -> Callable[[Subject, Built, Batch], bytes]:
 def _subject(model: Any, question: Question) -> Subject:
     if isinstance(model, MCDropout):
         return Sampled(model, question)
+    if type(model).__module__.startswith("caveat.estimators."):
+        from caveat.estimators import DropoutClassifier, DropoutRegressor
+        from caveat.exporting.fitted import Fitted
+
+        if isinstance(model, DropoutRegressor | DropoutClassifier):
+            return Fitted(model, question)
     raise InputTypeError(
         f"export takes an MCDropout, a DropoutRegressor or a DropoutClassifier. Got "
         f"{type(model).__name__}; of a module write MCDropout(module, seed=0)."

@@ -12,7 +12,7 @@ from caveat._optional import require
 from caveat._strata import SLICE, slices_of
 from caveat._version import __version__
 from caveat.errors import UnsupportedModelError
-from caveat.exporting.building import Built, tensors_of
+from caveat.exporting.building import Built, build, tensors_of
 from caveat.exporting.checking import check_answers, check_noise
 from caveat.exporting.onnx_graph import (
     DRAW_NUMBERS,
@@ -37,10 +37,11 @@ _TOO_LARGE = """{name} cannot be exported as one ONNX file: it takes {size} byte
 such files end at 2 GiB. Export it as .pt2."""
 
 
-def onnx_bytes(subject: Subject, built: Built, batch: Batch) -> bytes:
+def onnx_bytes(subject: Subject, batch: Batch) -> bytes:
     """The file, checked against the subject on ``batch``."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
         require(package, extra="export")
+    built = build(subject, batch)
     name = type(subject.sampler.model).__name__
     wanted = built.chunk.summary.wanted
     names = input_names(built.batch, (SEED, N_DRAWS, *wanted))

@@ -258,8 +258,9 @@ class _Loop:
             found.append(node("Concat", [before, own], [after], axis=0))
         if not self._step.chunk.summary.merges_moments:
             return [*found, *(node("Add", [b, o], [a]) for b, o, a in pairs)]
-        (count, own_count, total), (mean, own_mean, mean_after), scatters = pairs
+        (count, own_count, total), (mean, own_mean, mean_after), scatters, *noise = pairs
         scatter, own_scatter, scatter_after = scatters
+        found += [node("Add", [b, o], [a]) for b, o, a in noise]
         m = "caveat_merge_"
         return [
             *found,

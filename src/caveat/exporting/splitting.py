@@ -32,6 +32,8 @@ class Parts:
         From the inputs to the seam, a tuple.
     noisy : fx.GraphModule
         From the seam and the noise of each site to the output.
+    seam : tuple of tuple
+        For each value of the seam its sizes: numbers, or (k,) for k times the rows.
     axes : tuple of int or None
         For each value of the seam where its rows lie; None if it has none.
     repeats : bool
@@ -44,6 +46,7 @@ class Parts:
 
     clean: fx.GraphModule
     noisy: fx.GraphModule
+    seam: tuple[tuple[int | tuple[int], ...], ...]
     axes: tuple[int | None, ...]
     repeats: bool
     per_row: int
@@ -77,21 +80,25 @@ class _Split:
 
     def parts(self) -> Parts:
         axes = [self._row_axis(node) for node in self._seam]
-        output = symbolic_sizes(self._result)
-        assert output is not None
-        sizes = [rows_factor(size, self._symbol) for size in output]
-        if None in sizes:
-            raise UnsupportedModelError(_SIZE.format(expression=output))
         return Parts(
             self._clean_part(),
             self._noisy_part(),
+            tuple(self._sizes(node) for node in self._seam),
             tuple(axis if isinstance(axis, int) else None for axis in axes),
             all(axis is not False for axis in axes),
             self._work(),
-            tuple(
-                (k,) if k else int(n) for k, n in zip(sizes, output, strict=True)
-            ),
+            self._sizes(self._result),
         )
+
+    def _sizes(self, node: fx.Node) -> tuple[int | tuple[int], ...]:
+        """Sizes as numbers, or (k,) for k times the rows."""
+        sizes = symbolic_sizes(node)
+        assert sizes is not None
+        factors = [rows_factor(size, self._symbol) for size in sizes]
+        if None in factors:
+            raise UnsupportedModelError(_SIZE.format(expression=sizes))
+        pairs = zip(factors, sizes, strict=True)
+        return tuple((k,) if k else int(n) for k, n in pairs)
 
     def _row_axis(self, node: fx.Node) -> int | None | bool:
         """Where the rows lie; False if they cannot be repeated."""

@@ -118,14 +118,27 @@ class RegressionSummary(Summary):
         tau, one number or one per output.
     level : float
         Probability between ``lower`` and ``upper``.
+    pools_members : bool
+        The model returns (batch, members, ...), and all of them are draws.
+    has_head : bool
+        Behind the members there are two: mean, and variance of the noise.
+    noise_scale : float
+        Factor on these variances.
+    is_vector : bool
+        There is one output, and no axis for it.
     """
 
     precision: Tensor | None = None
     level: float = 0.95
+    pools_members: bool = False
+    has_head: bool = False
+    noise_scale: float = 1.0
+    is_vector: bool = False
 
     @property
     def meanings(self) -> Mapping[str, str]:
-        noise = "" if self.precision is None else ", and of the noise of observations"
+        is_plain = self.precision is None and not self.has_head
+        noise = "" if is_plain else ", and of the noise of observations"
         return {
             "mean": "mean over the draws",
             "std": f"standard deviation of the draws{noise}",
@@ -141,32 +154,40 @@ class RegressionSummary(Summary):
         return True
 
     def of_output(self, block: Tensor) -> Tensor:
-        return block
+        block = pooled(block) if self.pools_members else block
+        return block.squeeze(-1) if self.is_vector else block
 
     def initial(self, shape: Sequence[Any]) -> State:
-        wide = torch.float64
-        count = torch.zeros((), dtype=wide)
-        return count, torch.zeros(shape, dtype=wide), torch.zeros(shape, dtype=wide)
+        own = [shape[0], *shape[2:]] if self.has_head else list(shape)
+        zeros = [torch.zeros(own, dtype=torch.float64) for _ in range(3)]
+        count = torch.zeros((), dtype=torch.float64)
+        return (count, *zeros[: 3 if self.has_head else 2])
 
     def sums(self, block: Tensor) -> State:
         block = block.to(torch.float64)
+        noise: State = ()
+        if self.has_head:
+            block, noise = block[:, :, 0], (block[:, :, 1].sum(0),)
         mean = block.mean(0)
-        return _count(block), mean, (block - mean).square().sum(0)
+        return (_count(block), mean, (block - mean).square().sum(0), *noise)
 
     def merged_sums(self, left: State, right: State) -> State:
-        count, mean, scatter = left
-        own_count, own_mean, own_scatter = right
+        count, mean, scatter, *noise = left
+        own_count, own_mean, own_scatter, *own_noise = right
         total = count + own_count
         share, gap = own_count / total, own_mean - mean
         scatter = scatter + (own_scatter + gap * gap * (count * share))
-        return total, mean + gap * share, scatter
+        noises = tuple(a + b for a, b in zip(noise, own_noise, strict=True))
+        return (total, mean + gap * share, scatter, *noises)
 
     def answers(self, state: State) -> dict[str, Tensor]:
-        count, mean, scatter = state
+        count, mean, scatter, *noise = state
         epistemic = scatter / count
         variance = epistemic
         if self.precision is not None:
-            variance = variance + self._noise(mean)
+            variance = variance + self.precision.to(torch.float64).reciprocal()
+        if noise:
+            variance = variance + noise[0] * (self.noise_scale / count)
         found = {
             "mean": mean,
             "std": variance.sqrt(),
@@ -176,15 +197,10 @@ class RegressionSummary(Summary):
         return {name: value.to(self.dtype) for name, value in found.items()}
 
     def of_draws(self, kept: Tensor) -> dict[str, Tensor]:
-        found = super().of_draws(kept)
+        found = super().of_draws(kept[:, :, 0] if self.has_head else kept)
         if set(_INTERVAL) & set(self.wanted):
             found |= self._interval(kept)
         return found
-
-    def _noise(self, mean: Tensor) -> Tensor:
-        """Variance of the noise, to be added to that of the draws."""
-        assert self.precision is not None
-        return self.precision.to(torch.float64).reciprocal()
 
     def _interval(self, kept: Tensor) -> dict[str, Tensor]:
         """Where the distribution function of the mixture has its two values."""
@@ -195,7 +211,9 @@ class RegressionSummary(Summary):
             )
         below = (1.0 - self.level) / 2.0
         edge = float(normal_quantile(torch.tensor(below, dtype=torch.float64)))
-        draws = kept.to(torch.float32)
+        # Short numbers suffice around the mean, whatever that is.
+        centre = kept.to(torch.float64).mean(0)
+        draws = (kept.to(torch.float64) - centre).to(torch.float32)
         root = self.precision.to(torch.float32).sqrt()
         reach = -edge / root
         # Below the smallest draw's quantile none is below its own, and so above.
@@ -209,7 +227,8 @@ class RegressionSummary(Summary):
             is_below = (torch.erf(apart).mean(1) + 1.0) / 2.0 < level
             low = torch.where(is_below, middle, low)
             high = torch.where(is_below, high, middle)
-        ends = ((low + high) / 2.0).to(self.dtype)
+        ends = ((low + high) / 2.0).to(torch.float64) + centre
+        ends = ends.to(self.dtype)
         return {"lower": ends[0], "upper": ends[1]}
 
 
@@ -224,10 +243,13 @@ class ClassSummary(Summary):
         What the numbers are, as in ``classify(output=...)``.
     class_axis : int or None
         The axis of the classes in what the model returns; None if it has none.
+    pools_members : bool
+        The model returns (batch, members, classes), and all of them are draws.
     """
 
     kind: str = "logits"
     class_axis: int | None = 1
+    pools_members: bool = False
 
     @property
     def meanings(self) -> Mapping[str, str]:
@@ -241,6 +263,7 @@ class ClassSummary(Summary):
         }
 
     def of_output(self, block: Tensor) -> Tensor:
+        block = pooled(block) if self.pools_members else block
         if self.kind in ("logit", "sigmoid"):
             one = block if self.class_axis is None else block.squeeze(self.class_axis + 1)
             if self.kind == "logit":
@@ -277,6 +300,11 @@ class ClassSummary(Summary):
         }
         answers = {name: value.to(self.dtype) for name, value in found.items()}
         return {**answers, "label": probs.argmax(-1)}
+
+
+def pooled(block: Tensor) -> Tensor:
+    """(draws, batch, members, ...) as draws, members taking turns."""
+    return block.movedim(2, 1).flatten(0, 1)
 
 
 def _count(block: Tensor) -> Tensor:
