@@ -392,9 +392,7 @@ class SymbolicRows:
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         self._shapes = ShapeEnv()
-        self._mode = FakeTensorMode(
-            shape_env=self._shapes, allow_non_fake_inputs=True
-        )
+        self._mode = FakeTensorMode(shape_env=self._shapes, allow_non_fake_inputs=True)
         self.symbol: Any = None
 
     def inputs(self, tensors: list[Tensor], axes: list[int | None]) -> list[Tensor]:
@@ -414,7 +412,7 @@ class SymbolicRows:
             return self.empty(shape, tensor.dtype)
         sizes = [DimDynamic.STATIC] * tensor.dim()
         sizes[axis] = DimDynamic.DYNAMIC
-        context = StatelessSymbolicContext(dynamic_sizes=sizes)
+        context: Any = StatelessSymbolicContext(dynamic_sizes=sizes)
         plain = tensor.detach().contiguous()
         found = self._mode.from_tensor(plain, symbolic_context=context)
         self.symbol = found.shape[axis]
@@ -461,7 +459,10 @@ def functional_graph(
         graph = make_fx(plain, **options)(*tensors)
     for node in graph.graph.nodes:
         # With other strides, as of rows that are repeated, a view may be none.
-        if node.target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
+        if node.target in (
+            torch.ops.aten.view.default,
+            torch.ops.aten._unsafe_view.default,
+        ):
             node.target = torch.ops.aten.reshape.default
     graph.graph.eliminate_dead_code()
     graph.recompile()

@@ -1,4 +1,4 @@
-"""From a subject to a chunk of its draws: traced, taken apart, and how many at a time."""
+"""From a subject to a chunk of its draws: traced, and taken apart."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from caveat.sampling.plans import plan_for
 _ROWS = 3  # of the batch that is traced
 
 _ASTRAY = """{name} cannot be exported: the noise at {site!r} has a shape that follows
-the batch ({one} for {n} rows, {other} for {m}), and it is not known which of its numbers
+the batch ({one} for {n} rows, {other} for {m}), and it is not known which numbers
 belong to which row (rows that are packed, gathered or mixed)."""
 
 
@@ -79,14 +79,10 @@ def build(subject: Subject, batch: Batch, *, together: bool = True) -> Built:
     )
 
 
-def _together(
-    subject: Subject, few: Batch, sites: Sequence[SiteNoise]
-) -> Parts | None:
+def _together(subject: Subject, few: Batch, sites: Sequence[SiteNoise]) -> Parts | None:
     """The parts for several draws at a time; None if there is no such graph."""
     try:
-        traced = trace(
-            subject.sampler, few, tuple(sites), subject.pick, together=True
-        )
+        traced = trace(subject.sampler, few, tuple(sites), subject.pick, together=True)
         parts = split(traced)
     except UnsupportedModelError:
         return None

@@ -26,7 +26,9 @@ _BITS = """The graph of {name} was not written: the noise at {site!r} is not tha
 Caveat. Where the graph runs, whole numbers of 64 bits are computed in another way."""
 
 
-def check_answers(subject: Subject, batch: Batch, names: Sequence[str], run: Run) -> None:
+def check_answers(
+    subject: Subject, batch: Batch, names: Sequence[str], run: Run
+) -> None:
     """Compare answers for the example and for other rows, seeds and draws."""
     other = few_rows(batch, batch.rows + 1)
     for own, seed, draws in ((batch, subject.seed, 21), (other, subject.seed + 1, 3)):
@@ -51,9 +53,7 @@ def check_noise(
         )
         if not same:
             name = type(subject.sampler.model).__name__
-            raise UnsupportedModelError(
-                _BITS.format(name=name, site=site.spec.name)
-            )
+            raise UnsupportedModelError(_BITS.format(name=name, site=site.spec.name))
 
 
 def _compare(

@@ -87,7 +87,9 @@ class Chunk(nn.Module):
         if not self.together:
             output = self.noisy(*seam, *(values[0] for values in noise))
             return self.summary.of_output(output.unsqueeze(0))
-        values = [_repeated(v, a, n_draws) for v, a in zip(seam, self._axes, strict=True)]
+        values = [
+            _repeated(v, a, n_draws) for v, a in zip(seam, self._axes, strict=True)
+        ]
         own = [
             _in_rows(v, site, rows, n_draws)
             for v, site in zip(noise, self.sites, strict=True)

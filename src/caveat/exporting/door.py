@@ -25,7 +25,7 @@ _SUFFIX = """path must end in .onnx (for ONNX Runtime and its kin) or in .pt2 (f
 torch.export.load). Got {path!r}."""
 
 
-def export(  # noqa: PLR0913, a door: all but three by name
+def export(
     model: Any,
     example: Any,
     path: str | os.PathLike[str],

@@ -64,8 +64,9 @@ class SiteNoise:
         """From what a pass found out."""
         row_axis = None if layout is None else layout.row_axis
         per_row = layout is not None and not shared
-        is_mask = isinstance(spec.law, Mask) and spec.stratified
-        counts = counts_of(1.0 - spec.law.keep_prob) if is_mask else None
+        law, counts = spec.law, None
+        if isinstance(law, Mask) and spec.stratified:
+            counts = counts_of(1.0 - law.keep_prob)
         return cls(call, spec, row_axis, per_row, spec.name, counts)
 
     def addressed(self, stream: str, offset: int) -> Self:

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +45,11 @@ class EnsembleNet(nn.Module):
     Returns (batch, networks, outputs), or (batch, networks, 2, outputs) with variances
     of the noise behind the means.
     """
+
+    x_mean: Tensor
+    x_std: Tensor
+    y_mean: Tensor
+    y_std: Tensor
 
     def __init__(self, ensemble: Ensemble, networks: Sequence[nn.Module]) -> None:
         super().__init__()
@@ -96,7 +101,10 @@ class Fitted(Subject):
         if not self.estimator._ensemble.trained.has_noise and not self._has_family:
             raise UnsupportedModelError(_NO_NOISE.format(name=name))
         wanted = set(asked.outputs)
-        if self._ensemble.trained.spec.objective.has_head and wanted & {"lower", "upper"}:
+        if self._ensemble.trained.spec.objective.has_head and wanted & {
+            "lower",
+            "upper",
+        }:
             raise UnsupportedModelError(_HEAD_INTERVAL)
 
     @property
@@ -125,8 +133,12 @@ class Fitted(Subject):
         return [self._ensemble.trained.mask_seed(i, own) for i in count]
 
     def batch(self, example: Any) -> Batch:
-        x = example if isinstance(example, Tensor) else torch.from_numpy(
-            np.ascontiguousarray(np.asarray(example, dtype=np.float64))
+        x = (
+            example
+            if isinstance(example, Tensor)
+            else torch.from_numpy(
+                np.ascontiguousarray(np.asarray(example, dtype=np.float64))
+            )
         )
         width = self.estimator.n_features_in_
         if x.dim() != 2 or x.shape[1] != width:
@@ -186,8 +198,6 @@ class Fitted(Subject):
         else:
             tau = torch.as_tensor(estimator.precision_, dtype=torch.float64)
         known = GaussianPredictive.from_draws(means, precision=tau)
-        from dataclasses import replace
-
         return answers_of(known, replace(asked, precision=torch.ones(())))
 
     def _drawn(

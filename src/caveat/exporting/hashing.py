@@ -1,4 +1,4 @@
-"""Numbers by address as operations of a graph: the twins of ``_random`` and ``_strata``.
+"""Numbers by address as operations of a graph: twins of ``_random`` and ``_strata``.
 
 There a key, a range of draws and a shape are Python numbers; here the seed, the draws
 and the rows are tensors, so that whoever runs the graph says what they are. Only the

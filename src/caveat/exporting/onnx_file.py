@@ -30,8 +30,7 @@ from caveat.sampling.inputs import Batch
 _LARGEST = 2**31 - 1  # bytes of a file of this kind
 
 _CONVERSION = """{name} cannot be exported: torch's exporter has no ONNX for a part of
-it ({error}). A custom operator has no graph; take it out, or write it in operations of
-torch."""
+it ({error}). Write that part in other operations."""
 
 _TOO_LARGE = """{name} cannot be exported as one ONNX file: it takes {size} bytes, and
 such files end at 2 GiB. Export it as .pt2."""
@@ -76,7 +75,9 @@ def onnx_bytes(subject: Subject, batch: Batch) -> bytes:
 def _check_bits(subject: Subject, built: Built, step: FlatStep, flat: Any) -> None:
     """Run the noise of some draws by itself."""
     inputs = tensors_of(built.batch)
-    draws = range(SLICE - 1, SLICE + 2) if step.chunk.together else range(SLICE, SLICE + 1)
+    draws = (
+        range(SLICE - 1, SLICE + 2) if step.chunk.together else range(SLICE, SLICE + 1)
+    )
     slices = slices_of(draws)
     given = {
         SEED: _array(as_signed_seed(subject.seed)),
@@ -87,7 +88,9 @@ def _check_bits(subject: Subject, built: Built, step: FlatStep, flat: Any) -> No
     if step.draws_inside:
         first = 2 * step.n_sums
         names = [v.name for v in flat.graph.output][first : first + step.n_inside]
-        example = dict(zip((v.name for v in flat.graph.input), step.example(inputs), strict=True))
+        example = dict(
+            zip((v.name for v in flat.graph.input), step.example(inputs), strict=True)
+        )
         given = {n: _array(v) for n, v in example.items()} | given
     else:
         model = noise_model(step)
@@ -111,9 +114,7 @@ def _array(tensor: Tensor) -> Any:
     return np.ascontiguousarray(tensor.detach().numpy()).reshape(tensor.shape)
 
 
-def _describe(
-    model: Any, subject: Subject, built: Built, names: Sequence[str]
-) -> None:
+def _describe(model: Any, subject: Subject, built: Built, names: Sequence[str]) -> None:
     """Write into a file what it is."""
     onnx = require("onnx", extra="export")
     model.producer_name, model.producer_version = "caveat", __version__

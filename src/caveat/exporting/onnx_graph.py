@@ -1,8 +1,8 @@
 """The file for ONNX: a graph of one chunk of draws, taken apart and put into a loop.
 
 torch's exporter is given all that happens in one step of the loop, before and after it.
-What hangs on the numbers of the draws or on the sums goes into the body of the loop, and
-all else stays outside: there it is run once.
+What hangs on the noise goes into the body of the loop, and all else stays outside: there
+it is run once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -74,7 +74,10 @@ class FlatStep(nn.Module):
         rows = chunk.rows(inputs)
         noise = address if self.draws_inside else tuple(chunk.noise(*address, rows))
         sums = tuple(
-            torch.ones([max(n, 2) if axis in varies else n for axis, n in enumerate(s)], dtype=t)
+            torch.ones(
+                [max(n, 2) if axis in varies else n for axis, n in enumerate(s)],
+                dtype=t,
+            )
             for s, varies, t in self._sums(rows)
         )
         return (*inputs, *noise, *sums)
@@ -88,7 +91,9 @@ class FlatStep(nn.Module):
             dict.fromkeys(varies, auto)
             for _, varies, _ in self._sums(self.chunk.rows(inputs))
         ]
-        between = [{}] + [chunk] * 2 if self.draws_inside else [chunk] * len(self.names)
+        between: list[Any] = (
+            [{}] + [chunk] * 2 if self.draws_inside else [chunk] * len(self.names)
+        )
         return ((*own, *between, *sums),)
 
     def _sums(self, rows: int) -> list[tuple[list[int], list[int], torch.dtype]]:
@@ -151,7 +156,9 @@ def translations() -> dict[Any, Any]:
         return op.Constant(value=onnx.helper.make_tensor("", kind.UINT64, [], [value]))
 
     def in_onnx_shift(bits: Any, by: int) -> Any:
-        wide = op.BitShift(op.Cast(bits, to=kind.UINT64), constant(by), direction="RIGHT")
+        wide = op.BitShift(
+            op.Cast(bits, to=kind.UINT64), constant(by), direction="RIGHT"
+        )
         return op.Cast(wide, to=kind.INT64)
 
     def in_onnx_mix(bits: Any) -> Any:
@@ -236,7 +243,9 @@ class _Loop:
         """Identities that give the answers their names."""
         wanted = self._step.chunk.summary.wanted
         node = self._onnx.helper.make_node
-        return [node("Identity", [t], [w]) for t, w in zip(self._told, wanted, strict=True)]
+        return [
+            node("Identity", [t], [w]) for t, w in zip(self._told, wanted, strict=True)
+        ]
 
     def _results(self) -> list[Any]:
         found = []
@@ -250,7 +259,7 @@ class _Loop:
         return found
 
     def _merging(self) -> list[Any]:
-        """Sums before and sums of this step, put together as ``Summary.merged`` does."""
+        """Sums before and sums of this step, put together as in ``Summary.merged``."""
         node, found = self._onnx.helper.make_node, []
         pairs = list(zip(self._befores, self._owns, self._afters, strict=True))
         if self._step.chunk.summary.keeps_draws:
@@ -258,7 +267,9 @@ class _Loop:
             found.append(node("Concat", [before, own], [after], axis=0))
         if not self._step.chunk.summary.merges_moments:
             return [*found, *(node("Add", [b, o], [a]) for b, o, a in pairs)]
-        (count, own_count, total), (mean, own_mean, mean_after), scatters, *noise = pairs
+        (count, own_count, total), (mean, own_mean, mean_after), scatters, *noise = (
+            pairs
+        )
         scatter, own_scatter, scatter_after = scatters
         found += [node("Add", [b, o], [a]) for b, o, a in noise]
         m = "caveat_merge_"
@@ -387,7 +398,11 @@ def _read_by(node: Any) -> Iterable[str]:
     """Names of all values that a node reads, also in graphs inside of it."""
     yield from node.input
     for attribute in node.attribute:
-        graphs = [attribute.g, *attribute.graphs] if attribute.HasField("g") else attribute.graphs
+        graphs = (
+            [attribute.g, *attribute.graphs]
+            if attribute.HasField("g")
+            else attribute.graphs
+        )
         for graph in graphs:
             for inner in graph.node:
                 yield from _read_by(inner)

@@ -221,9 +221,7 @@ class SiteNodes:
 
     def write(self, outputs: list[str]) -> None:
         """The noise of each site under these names."""
-        for number, (site, output) in enumerate(
-            zip(self._sites, outputs, strict=True)
-        ):
+        for number, (site, output) in enumerate(zip(self._sites, outputs, strict=True)):
             self._site(f"caveat_s{number}_", site, output)
 
     # ------------------------------------------------------------ parts

@@ -85,7 +85,7 @@ def _step(chunk: Chunk, inputs: Sequence[Tensor], dtype: torch.dtype) -> nn.Modu
         fakes.append(rows.empty(shape, one.dtype))
     numbers = [rows.empty([], torch.int64), rows.empty([1], torch.int64)]
     own = torch.ops.caveat
-    parts = {own.mix.default: plain_mix, own.shift.default: plain_shift}
+    parts: dict[Any, Any] = {own.mix.default: plain_mix, own.shift.default: plain_shift}
     return functional_graph(one_draw, [*numbers, *fakes], parts)
 
 
@@ -121,7 +121,9 @@ def pt2_bytes(subject: Subject, batch: Batch) -> bytes:
     check_noise(subject, chunk.sites, noise, range(SLICE, SLICE + 1))
 
     def run(own: Batch, seed: int, n_draws: int) -> list[Tensor]:
-        return list(again(*tensors_of(own), as_signed_seed(seed), torch.tensor(n_draws)))
+        return list(
+            again(*tensors_of(own), as_signed_seed(seed), torch.tensor(n_draws))
+        )
 
     check_answers(subject, batch, summary.wanted, run)
     return buffer.getvalue()

@@ -100,7 +100,7 @@ class _Split:
         pairs = zip(factors, sizes, strict=True)
         return tuple((k,) if k else int(n) for k, n in pairs)
 
-    def _row_axis(self, node: fx.Node) -> int | None | bool:
+    def _row_axis(self, node: fx.Node) -> int | bool | None:
         """Where the rows lie; False if they cannot be repeated."""
         sizes = symbolic_sizes(node)
         assert sizes is not None
@@ -125,7 +125,8 @@ class _Split:
         return total
 
     def _clean_part(self) -> fx.GraphModule:
-        graph, copies = fx.Graph(), {}
+        graph = fx.Graph()
+        copies: dict[fx.Node, fx.Node] = {}
         for node in self._whole.graph.nodes:
             if node in self._noises or node in self._noisy or node.op == "output":
                 continue

@@ -113,8 +113,8 @@ class Sampled(Subject):
 
     def batch(self, example: Any) -> Batch:
         args, kwargs = _arguments(example)
-        args, kwargs = given_inputs(self.mc.model, args, kwargs)
-        return call_batch(self.mc.model, args, dict(kwargs), axis=self.mc._axis)
+        args, named = given_inputs(self.mc.model, args, kwargs)
+        return call_batch(self.mc.model, args, dict(named), axis=self.mc._axis)
 
     def readdressed(self, sites: Sequence[SiteNoise]) -> tuple[SiteNoise, ...]:
         return tuple(sites)
@@ -223,9 +223,7 @@ def _refuse_parts(model: nn.Module) -> None:
     name = type(model).__name__
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.device.type != "cpu":
-            raise UnsupportedModelError(
-                _DEVICE.format(name=name, device=tensor.device)
-            )
+            raise UnsupportedModelError(_DEVICE.format(name=name, device=tensor.device))
     for path, part in model.named_modules():
         if "quantized" in type(part).__module__:
             kind = type(part).__name__

@@ -2,7 +2,7 @@
 
 The formulas are those of ``caveat.predictive``, on tensors whose number of draws only a
 run knows: ``Moments`` (merged as there), ``_entropies``, and the quantiles of a mixture
-of Gaussians, by halving an interval.
+of Gaussians, by cutting an interval.
 """
 
 import math
@@ -22,7 +22,8 @@ State = tuple[Tensor, ...]
 
 DRAWS = "draws"
 _INTERVAL = ("lower", "upper")
-_HALVINGS = 26  # of an interval some standard deviations wide
+# An interval some standard deviations wide is cut into so many parts, so many times.
+_CUTS, _ROUNDS = 8, 9
 
 _UNKNOWN = """outputs must name some of {regression}; or, of a classifier, some of
 {classes}; or {draws!r}, with either. Got {got}."""
@@ -135,6 +136,13 @@ class RegressionSummary(Summary):
     noise_scale: float = 1.0
     is_vector: bool = False
 
+    def __post_init__(self) -> None:
+        if set(_INTERVAL) & set(self.wanted) and self.precision is None:
+            raise ParameterError(
+                'outputs "lower" and "upper" need precision=tau, the inverse variance '
+                "of the noise in y, as regress does. Got none."
+            )
+
     @property
     def meanings(self) -> Mapping[str, str]:
         is_plain = self.precision is None and not self.has_head
@@ -204,11 +212,7 @@ class RegressionSummary(Summary):
 
     def _interval(self, kept: Tensor) -> dict[str, Tensor]:
         """Where the distribution function of the mixture has its two values."""
-        if self.precision is None:
-            raise ParameterError(
-                'outputs "lower" and "upper" need precision=tau, the inverse variance '
-                "of the noise in y, as regress does. Got none."
-            )
+        assert self.precision is not None
         below = (1.0 - self.level) / 2.0
         edge = float(normal_quantile(torch.tensor(below, dtype=torch.float64)))
         # Short numbers suffice around the mean, whatever that is.
@@ -221,12 +225,13 @@ class RegressionSummary(Summary):
         high = torch.stack([draws.amax(0) - reach, draws.amax(0) + reach])
         level = torch.tensor([below, 1.0 - below]).view(-1, *[1] * (kept.dim() - 1))
         root = root / math.sqrt(2.0)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2.0
-            apart = (middle.unsqueeze(1) - draws) * root
-            is_below = (torch.erf(apart).mean(1) + 1.0) / 2.0 < level
-            low = torch.where(is_below, middle, low)
-            high = torch.where(is_below, high, middle)
+        step = torch.arange(1, _CUTS).view(-1, *[1] * (kept.dim() + 1)) / _CUTS
+        for _ in range(_ROUNDS):
+            width = high - low
+            at = low.unsqueeze(1) + width.unsqueeze(1) * step
+            below_it = (torch.erf((at - draws) * root).mean(2) + 1.0) / 2.0 < level
+            low = low + width * (below_it.to(torch.float32).sum(0) / _CUTS)
+            high = low + width / _CUTS
         ends = ((low + high) / 2.0).to(torch.float64) + centre
         ends = ends.to(self.dtype)
         return {"lower": ends[0], "upper": ends[1]}
@@ -265,7 +270,9 @@ class ClassSummary(Summary):
     def of_output(self, block: Tensor) -> Tensor:
         block = pooled(block) if self.pools_members else block
         if self.kind in ("logit", "sigmoid"):
-            one = block if self.class_axis is None else block.squeeze(self.class_axis + 1)
+            one = (
+                block if self.class_axis is None else block.squeeze(self.class_axis + 1)
+            )
             if self.kind == "logit":
                 return torch.stack([torch.zeros_like(one), one], -1)
             return torch.stack([torch.log(1.0 - one), one.log()], -1)
@@ -276,7 +283,11 @@ class ClassSummary(Summary):
     def initial(self, shape: Sequence[Any]) -> State:
         wide = torch.float64
         count = torch.zeros((), dtype=wide)
-        return count, torch.zeros(shape, dtype=wide), torch.zeros(shape[:-1], dtype=wide)
+        return (
+            count,
+            torch.zeros(shape, dtype=wide),
+            torch.zeros(shape[:-1], dtype=wide),
+        )
 
     def sums(self, block: Tensor) -> State:
         logs = block.to(torch.float64).log_softmax(-1)
@@ -321,7 +332,12 @@ def is_of_classes(outputs: Sequence[str]) -> bool:
     names = [outputs] if isinstance(outputs, str) else list(outputs)
     own = set(names) - {DRAWS}
     known = own <= set(REGRESSION) or own <= set(CLASSES)
-    if isinstance(outputs, str) or not names or not known or len(set(names)) < len(names):
+    if (
+        isinstance(outputs, str)
+        or not names
+        or not known
+        or len(set(names)) < len(names)
+    ):
         raise ParameterError(
             _UNKNOWN.format(
                 regression=", ".join(map(repr, REGRESSION)),

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from caveat._torch import SymbolicRows, functional_graph
+from caveat._torch import OpOverload, SymbolicRows, functional_graph
 from caveat.errors import CaveatError, UnsupportedModelError
 from caveat.exporting.drawing import SiteNoise
 from caveat.sampling.engine import Sampler
@@ -32,6 +32,9 @@ does, and every operation must be torch's own."""
 
 _OTHER_SITES = """{name} cannot be exported: it draws at {found} while it is traced, and
 at {expected} when it runs. Its way must not depend on the values of tensors."""
+
+_CUSTOM = """{name} cannot be exported: a custom operator has no graph that others run
+({custom}). Write it in operations of torch."""
 
 _FIXED_ROWS = """{name} cannot be exported: it treats the number of rows as a constant
 ({rows} in the example), so a graph would be good for that number alone. Look for
@@ -158,16 +161,22 @@ def trace(
         graph = None
     except Exception as error:
         raise UnsupportedModelError(
-            _NO_GRAPH.format(
-                name=_name(model), kind=type(error).__name__, error=error
-            )
+            _NO_GRAPH.format(name=_name(model), kind=type(error).__name__, error=error)
         ) from error
     expected = [site.spec.name for site in sites]
     if graph is None or names != expected:
         raise UnsupportedModelError(
-            _OTHER_SITES.format(
-                name=_name(model), found=names, expected=expected
-            )
+            _OTHER_SITES.format(name=_name(model), found=names, expected=expected)
+        )
+    custom = {
+        str(node.target)
+        for node in graph.graph.nodes
+        if isinstance(node.target, OpOverload)
+        and node.target.namespace not in ("aten", "prim", "prims")
+    }
+    if custom:
+        raise UnsupportedModelError(
+            _CUSTOM.format(name=_name(model), custom=", ".join(sorted(custom)))
         )
     if rows.is_fixed:
         raise UnsupportedModelError(
