@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         dropout_path,
     )
     from caveat.files import load, save
+    from caveat.exporting import export
     from caveat.predictive import (
         CategoricalPredictive,
         ClassificationPredictive,
@@ -55,6 +56,7 @@ __all__ = [
     "dropout_path",
     "errors",
     "load",
+    "export",
     "noise",
     "register_noise",
     "save",
@@ -78,6 +80,7 @@ _NAMES = {
         BayesianDropoutRegressionCV DropoutClassifier DropoutRegressor DropoutSearchCV
         dropout_path""",
     "caveat.files": "load save",
+    "caveat.exporting": "export",
 }
 _WHERE = {name: part for part, names in _NAMES.items() for name in names.split()}
 
