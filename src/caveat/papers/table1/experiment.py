@@ -158,7 +158,7 @@ class Table1(Experiment[Job, Record]):
     Attributes
     ----------
     protocol : str
-        ``"paper"``, ``"grid"``, ``"best"`` or ``"flagship"``.
+        ``"paper"``, ``"grid"``, ``"best"``, ``"flagship"`` or ``"pbp"``.
     sets : str
         Short names with commas, by default all; what the file holds of others is
         shown, too.
@@ -198,8 +198,10 @@ class Table1(Experiment[Job, Record]):
 
     def _jobs(self, dataset: str, own: tuple[str, ...], n_splits: int) -> Iterator[Job]:
         count = n_splits if self.splits is None else min(self.splits, n_splits)
-        for split in range(count):
-            yield Job(str(self.protocol), own, dataset, (split,), self.quick)
+        size = count if self.protocol == "pbp" else 1  # which trains splits as one
+        for first in range(0, count, size):
+            splits = tuple(range(first, first + size))
+            yield Job(str(self.protocol), own, dataset, splits, self.quick)
 
     def key(self, record: Record) -> Key:
         return record.key

@@ -1,5 +1,6 @@
 """A linear layer of independent Gaussian weights: forward, backward, update."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,7 @@ def forward(weights: Weights, inputs: Values) -> tuple[Array, Array]:
     variance = inputs.second_moment @ weights.variance.swapaxes(-1, -2)
     if inputs.variance is not None:
         variance += inputs.variance @ np.square(weights.mean).swapaxes(-1, -2)
-    mean /= np.sqrt(n_inputs)
+    mean /= math.sqrt(n_inputs)
     variance /= n_inputs
     return mean, variance
 
@@ -75,7 +76,7 @@ def weight_slopes(
     tuple of array, shape (networks, outputs, inputs)
     """
     n_inputs = weights.mean.shape[-1]
-    by_m = d_mean.swapaxes(-1, -2) / np.sqrt(n_inputs)
+    by_m = d_mean.swapaxes(-1, -2) / math.sqrt(n_inputs)
     by_v = d_variance.swapaxes(-1, -2) / n_inputs
     d_weight = by_m * inputs.mean
     if inputs.variance is not None:
@@ -88,7 +89,7 @@ def input_slopes(
 ) -> tuple[Array, Array]:
     """Derivatives by means and variances of the inputs; arguments as above."""
     n_inputs = weights.mean.shape[-1]
-    by_m, by_v = d_mean / np.sqrt(n_inputs), d_variance / n_inputs
+    by_m, by_v = d_mean / math.sqrt(n_inputs), d_variance / n_inputs
     d_input = by_m @ weights.mean + 2.0 * inputs.mean * (by_v @ weights.variance)
     return d_input, by_v @ (weights.variance + np.square(weights.mean))
 

@@ -1,7 +1,6 @@
 """Passes over the data: every row is absorbed by moment matching, then the prior."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,13 @@ from numpy.typing import NDArray
 from caveat._progress import ProgressBar
 from caveat.errors import DivergedError, ShapeError
 from caveat.training.pbp.gamma import Gamma, matched, normalisers
-from caveat.training.pbp.layers import Values, Weights, input_slopes, updated, weight_slopes
+from caveat.training.pbp.layers import (
+    Values,
+    Weights,
+    input_slopes,
+    updated,
+    weight_slopes,
+)
 from caveat.training.pbp.networks import PBPNetworks, Trace, initial, propagated
 from caveat.training.pbp.prior import refined
 from caveat.training.pbp.rectified import rectified_slopes
@@ -56,6 +61,7 @@ def learn(
         )
     generators = [np.random.default_rng(seed) for seed in seeds]
     networks = initial(x.shape[2], hidden, generators)
+    rows = Values(x).with_bias().mean
     n_rows, own = x.shape[1], np.arange(len(x))
     with (
         ProgressBar("rows absorbed", n_epochs * n_rows, progress) as bar,
@@ -63,8 +69,8 @@ def learn(
     ):
         for _ in range(n_epochs):
             order = np.stack([g.permutation(n_rows) for g in generators], 1)
-            for places in order:
-                networks = absorbed(networks, x[own, places], y[own, places])
+            for row, target in zip(rows[own, order], y[own, order], strict=True):
+                networks = absorbed(networks, row, target)
                 bar.advance()
             networks = refined(networks)
     _check(networks)
@@ -78,8 +84,8 @@ def absorbed(networks: PBPNetworks, x: Array, y: Array) -> PBPNetworks:
     ----------
     networks : PBPNetworks
         Before.
-    x : array, shape (networks, inputs)
-        The rows.
+    x : array, shape (networks, inputs + 1)
+        The rows, ending with a 1 for the bias.
     y : array, shape (networks,)
         Their targets.
 
@@ -92,14 +98,9 @@ def absorbed(networks: PBPNetworks, x: Array, y: Array) -> PBPNetworks:
     error = y - trace.mean[:, 0, 0]
     z = normalisers(error, trace.variance[:, 0, 0], networks.noise)
     slopes = log_z_slopes(networks.layers, trace, error, z.total)
-    return replace(
-        networks,
-        layers=tuple(
-            updated(weights, *own)
-            for weights, own in zip(networks.layers, slopes, strict=True)
-        ),
-        noise=matched(networks.noise, z),
-    )
+    layers = [updated(w, *own) for w, own in zip(networks.layers, slopes, strict=True)]
+    noise = matched(networks.noise, z)
+    return PBPNetworks(tuple(layers), noise, networks.prior, networks.factors)
 
 
 def log_z_slopes(

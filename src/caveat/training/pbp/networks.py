@@ -62,8 +62,29 @@ class PBPNetworks:
         -------
         tuple of array, shape (networks, rows)
         """
-        trace = propagated(self.layers, Values(x))
+        trace = propagated(self.layers, Values(x).with_bias())
         return trace.mean[..., 0], trace.variance[..., 0]
+
+    def at_means(self, x: Array) -> Array:
+        """Outputs (networks, rows) of networks whose weights are their means."""
+        values = x
+        for place, weights in enumerate(self.layers):
+            inputs = Values(values).with_bias().mean
+            scale = np.sqrt(inputs.shape[-1])
+            values = inputs @ weights.mean.swapaxes(-1, -2) / scale
+            if place < len(self.layers) - 1:
+                values = np.maximum(values, 0.0)
+        return np.asarray(values[..., 0])
+
+    def only(self, number: int) -> "PBPNetworks":
+        """One of the networks."""
+        own = slice(number, number + 1)
+        return PBPNetworks(
+            tuple(Weights(w.mean[own], w.variance[own]) for w in self.layers),
+            Gamma(*(a[own] for a in self.noise)),
+            Gamma(*(a[own] for a in self.prior)),
+            PriorFactors(*(a[own] for a in vars(self.factors).values())),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +98,13 @@ class Trace:
 
 
 def propagated(layers: Sequence[Weights], x: Values) -> Trace:
-    """Mean and variance of x through all layers, rectified between them."""
-    inputs, units, values = [], [], x
-    for place, weights in enumerate(layers):
-        inputs.append(values.with_bias())
+    """Mean and variance of x, a bias in it, through all layers, rectified between."""
+    inputs, units = [x], []
+    mean, variance = forward(layers[0], x)
+    for weights in layers[1:]:
+        units.append(rectified(mean, variance))
+        inputs.append(Values(units[-1].mean, units[-1].variance).with_bias())
         mean, variance = forward(weights, inputs[-1])
-        if place < len(layers) - 1:
-            units.append(rectified(mean, variance))
-            values = Values(units[-1].mean, units[-1].variance)
     return Trace(inputs, units, mean, variance)
 
 

@@ -34,7 +34,11 @@ def refined(networks: PBPNetworks) -> PBPNetworks:
     mean = _flat([w.mean for w in networks.layers])
     variance = _flat([w.variance for w in networks.layers])
     old = networks.factors
-    precision, shape, rate = old.precision.T.copy(), old.shape.T.copy(), old.rate.T.copy()
+    precision, shape, rate = (
+        old.precision.T.copy(),
+        old.shape.T.copy(),
+        old.rate.T.copy(),
+    )
     # Each weight as the data alone leave it
     own_precision = 1.0 / variance - precision
     own_shift = mean / variance
@@ -76,7 +80,9 @@ def _flat(arrays: Sequence[Array]) -> Array:
     return np.concatenate([a.reshape(len(a), -1) for a in arrays], 1).T.copy()
 
 
-def _like(layers: Sequence[Weights], mean: Array, variance: Array) -> tuple[Weights, ...]:
+def _like(
+    layers: Sequence[Weights], mean: Array, variance: Array
+) -> tuple[Weights, ...]:
     """The way back, to the shapes of some layers."""
     sizes = [w.mean[0].size for w in layers]
     ends = np.cumsum(sizes)
