@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         DropoutClassifier,
         DropoutRegressor,
         DropoutSearchCV,
+        PBPRegressor,
         dropout_path,
     )
     from caveat.predictive import (
@@ -44,6 +45,7 @@ __all__ = [
     "DropoutSearchCV",
     "GaussianPredictive",
     "MCDropout",
+    "PBPRegressor",
     "Predictive",
     "RegressionPredictive",
     "Site",
@@ -70,7 +72,7 @@ _NAMES = {
     "caveat.sampling": "MCDropout Site Sites audit register_noise stochastic",
     "caveat.estimators": """BayesianDropoutClassifier BayesianDropoutRegression
         BayesianDropoutRegressionCV DropoutClassifier DropoutRegressor DropoutSearchCV
-        dropout_path""",
+        PBPRegressor dropout_path""",
 }
 _WHERE = {name: part for part, names in _NAMES.items() for name in names.split()}
 

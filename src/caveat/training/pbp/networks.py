@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +132,7 @@ def initial(
     """
     widths = [n_inputs, *hidden, 1]
     count = len(generators)
-    shapes = [(o, i + 1) for i, o in zip(widths, widths[1:], strict=False)]
+    shapes = [(o, i + 1) for i, o in pairwise(widths)]
     drawn = [[g.standard_normal(s) for s in shapes] for g in generators]
     start = GAMMA / (GAMMA - 1.0)
     layers = []

@@ -81,7 +81,7 @@ def rectified_slopes(
     tuple of array
         Its derivatives by the mean and the variance of a.
     """
-    # E171: dM/dm = Phi, dM/dv = phi / 2s, dV/dm = 2 M (1 - Phi), dV/dv = Phi - M phi / s
+    # E171: dM/dm = Phi, dM/dv = phi/2s, dV/dm = 2 M (1 - Phi), dV/dv = Phi - M phi/s
     ratio = unit.density / unit.std
     by_mean = d_mean * unit.above + d_variance * (2.0 * unit.mean * unit.below)
     by_variance = d_mean * (0.5 * ratio) + d_variance * (unit.above - unit.mean * ratio)
