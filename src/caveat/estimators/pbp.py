@@ -216,9 +216,10 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return float(found.log_prob(observed_values(found, y)).mean())
 
     def _widths(self) -> tuple[int, ...]:
-        if isinstance(self.hidden, str) or not hasattr(self.hidden, "__iter__"):
-            raise InputTypeError(_WIDTHS.format(hidden=self.hidden))
-        return tuple(validation.positive_int("hidden", width) for width in self.hidden)
+        given: Any = self.hidden  # what users pass is not what they should
+        if isinstance(given, str) or not hasattr(given, "__iter__"):
+            raise InputTypeError(_WIDTHS.format(hidden=given))
+        return tuple(validation.positive_int("hidden", width) for width in given)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
