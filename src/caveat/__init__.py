@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         DropoutClassifier,
         DropoutRegressor,
         DropoutSearchCV,
+        PBPRegressor,
         dropout_path,
     )
     from caveat.files import load, save
@@ -47,6 +48,7 @@ __all__ = [
     "DropoutSearchCV",
     "GaussianPredictive",
     "MCDropout",
+    "PBPRegressor",
     "Predictive",
     "RegressionPredictive",
     "Site",
@@ -81,6 +83,7 @@ _NAMES = {
         dropout_path""",
     "caveat.files": "load save",
     "caveat.exporting": "export",
+        PBPRegressor dropout_path""",
 }
 _WHERE = {name: part for part, names in _NAMES.items() for name in names.split()}
 
