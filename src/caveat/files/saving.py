@@ -182,9 +182,9 @@ def _check_network(kind: str, value: Any) -> None:
     for name, of in own["same"]:
         if name in state or of not in state:
             raise ParameterError(f"{name!r} and {of!r} cannot be one tensor")
-    for path, kind, text in own["modules"]:
-        if not all(isinstance(part, str) for part in (path, kind, text)):
-            raise ParameterError("modules must be described by texts")
+    for module in own["modules"]:
+        if len(module) != 3 or not all(isinstance(part, str) for part in module):
+            raise ParameterError("modules must be described by three texts")
     if kind == _MC:
         if list(value["settings"]) != list(_SETTINGS):
             raise ParameterError(f"settings must be {_SETTINGS}")
