@@ -188,7 +188,7 @@ def _check_network(kind: str, value: Any) -> None:
     if kind == _MC:
         if list(value["settings"]) != list(_SETTINGS):
             raise ParameterError(f"settings must be {_SETTINGS}")
-        MCDropout(nn.Dropout(), **value["settings"])  # before the user's is touched
+        MCDropout(nn.Linear(1, 1), **value["settings"])  # before the user's is touched
 
 
 def _network_together(kind: str, value: Any, model: nn.Module | None) -> Any:
