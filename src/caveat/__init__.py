@@ -57,12 +57,12 @@ __all__ = [
     "audit",
     "dropout_path",
     "errors",
-    "load",
     "export",
+    "load",
     "noise",
     "register_noise",
-    "save",
     "report",
+    "save",
     "stochastic",
 ]
 
