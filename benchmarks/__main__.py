@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from benchmarks import (
     bench_error,
     bench_eyes,
+    bench_files,
     bench_latency,
     bench_linear,
     bench_memory,
@@ -25,6 +26,7 @@ ALL = (
     bench_moments,
     bench_training,
     bench_predict,
+    bench_files,
     bench_linear,
     bench_tables,
     bench_eyes,

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
         DropoutClassifier,
         DropoutRegressor,
         DropoutSearchCV,
+        PBPRegressor,
         dropout_path,
     )
+    from caveat.files import load, save
+    from caveat.exporting import export
     from caveat.predictive import (
         CategoricalPredictive,
         ClassificationPredictive,
@@ -45,6 +48,7 @@ __all__ = [
     "DropoutSearchCV",
     "GaussianPredictive",
     "MCDropout",
+    "PBPRegressor",
     "Predictive",
     "RegressionPredictive",
     "Site",
@@ -53,8 +57,11 @@ __all__ = [
     "audit",
     "dropout_path",
     "errors",
+    "load",
+    "export",
     "noise",
     "register_noise",
+    "save",
     "report",
     "stochastic",
 ]
@@ -62,8 +69,8 @@ __all__ = [
 # Parts and names are imported when first asked for: nobody needs all of them.
 _PARTS = frozenset(
     """
-    data decisions estimators evaluation maxent noise predictive reports rl sampling
-    theory training
+    data decisions estimators evaluation files frames maxent noise predictive
+    reports rl sampling theory training
     """.split()
 )
 _NAMES = {
@@ -74,6 +81,9 @@ _NAMES = {
     "caveat.estimators": """BayesianDropoutClassifier BayesianDropoutRegression
         BayesianDropoutRegressionCV DropoutClassifier DropoutRegressor DropoutSearchCV
         dropout_path""",
+    "caveat.files": "load save",
+    "caveat.exporting": "export",
+        PBPRegressor dropout_path""",
 }
 _WHERE = {name: part for part, names in _NAMES.items() for name in names.split()}
 
