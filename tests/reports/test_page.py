@@ -1,11 +1,13 @@
 """The page around the sections, and docs/report.md as it stands."""
 
 import base64
+import doctest
 import hashlib
 import json
 import re
 from pathlib import Path
 
+from caveat.reports import making, report
 from caveat.reports.page import block_of
 from caveat.reports.section import Section
 from tests.reports.cases import regression
@@ -22,8 +24,6 @@ def test_a_block_of_data_cannot_end_its_element():
 
 
 def test_only_the_script_of_the_page_may_run():
-    from caveat.reports import report
-
     predictive, y, _ = regression(n_rows=20)
     html = report(predictive, y).html
     script = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
@@ -47,12 +47,16 @@ def test_the_page_of_the_docs_runs(tmp_path, monkeypatch):
     exec(block, names)
     html = (tmp_path / "report.html").read_text()
     assert all(f'id="{name}"' in html for name in [*ALWAYS, "features"])
-    first, *lines = str(names["made"]).splitlines()
-    shown = DOC.split("```text\n")[1].splitlines()
-    assert first == shown[0]
-    for line, printed in zip(lines, shown[1:], strict=False):
-        # figures may differ a little on another machine, what they say may not
-        assert re.sub(r"[\d.]+", "", line) == re.sub(r"[\d.]+", "", printed)
+    printed = str(names["made"]).splitlines()
+    shown = DOC.split("```text\n")[1].splitlines()[:4]
+    # figures may differ with the model, what the sentences are about may not
+    starts = [line.split()[:3] for line in printed]
+    assert starts == [line.split()[:3] for line in shown]
+
+
+def test_the_example_of_the_docstring_runs():
+    result = doctest.testmod(making)
+    assert result.attempted > 5 and result.failed == 0
 
 
 def test_the_picture_of_the_docs_is_small():
