@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from benchmarks import (
     bench_error,
+    bench_export,
     bench_eyes,
     bench_latency,
     bench_linear,
@@ -26,6 +27,7 @@ ALL = (
     bench_predict,
     bench_linear,
     bench_eyes,
+    bench_export,
     bench_peers,
 )
 

@@ -1,8 +1,8 @@
 """The file for ONNX: a graph of one chunk of draws, taken apart and put into a loop.
 
 torch's exporter is given all that happens in one step of the loop, before and after it.
-What hangs on the noise goes into the body of the loop, and all else stays outside: there
-it is run once.
+What hangs on the noise goes into the body of the loop, and all else stays outside:
+there it is run once.
 """
 
 from collections.abc import Iterable, Sequence
