@@ -7,6 +7,7 @@ from benchmarks import (
     bench_error,
     bench_export,
     bench_eyes,
+    bench_files,
     bench_latency,
     bench_linear,
     bench_memory,
@@ -14,6 +15,7 @@ from benchmarks import (
     bench_peers,
     bench_predict,
     bench_sampling,
+    bench_tables,
     bench_training,
 )
 
@@ -25,7 +27,9 @@ ALL = (
     bench_moments,
     bench_training,
     bench_predict,
+    bench_files,
     bench_linear,
+    bench_tables,
     bench_eyes,
     bench_export,
     bench_peers,

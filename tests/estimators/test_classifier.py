@@ -141,3 +141,9 @@ def test_bad_data():
         model.log_likelihood(x[:2], ["a", "z"])
     with pytest.raises(ShapeError, match="one label per row, 3"):
         model.log_likelihood(x[:3], ["a", "b"])
+
+
+def test_names_of_the_columns_of_probabilities():
+    x, y = np.linspace(-2, 2, 20)[:, None], np.repeat(["no", "yes"], 10)
+    model = DropoutClassifier(schedule=Schedule(epochs=1), random_state=0).fit(x, y)
+    assert model.get_feature_names_out().tolist() == ["no", "yes"]

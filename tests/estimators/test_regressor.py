@@ -17,6 +17,7 @@ from torch import nn
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 from torch.testing import assert_close
 
+import caveat
 from caveat import MCDropout
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.estimators import (
@@ -555,3 +556,31 @@ def test_bad_questions():
         model.predict(x[:, :2])
     with pytest.raises(ParameterError, match="n_draws must be at least 1"):
         model.sample_y(x, 0)
+
+
+def test_the_loss_curve_falls_and_is_kept(tmp_path):
+    x = np.linspace(-2, 2, 60)[:, None]
+    schedule = Schedule(epochs=30)
+    model = DropoutRegressor(n_members=2, schedule=schedule, random_state=0)
+    curve = model.fit(x, np.sin(x[:, 0])).loss_curve_
+    assert len(curve) == 20 and curve[-1] < 0.5 * curve[0]
+    caveat.save(model, tmp_path / "model")
+    assert caveat.load(tmp_path / "model").loss_curve_ == curve
+
+
+def test_names_of_the_columns_of_a_prediction(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    x = np.linspace(-2, 2, 20)[:, None]
+    both = pandas.DataFrame({"height": x[:, 0], "width": -x[:, 0]})
+    settings = {"schedule": Schedule(epochs=1), "random_state": 0}
+    for y, names in (
+        (both, ["height", "width"]),
+        (both["width"], ["width"]),
+        (both.to_numpy(), ["y0", "y1"]),
+        (x[:, 0], ["y"]),
+    ):
+        model = DropoutRegressor(**settings).fit(x, y)
+        assert model.get_feature_names_out().tolist() == names
+        caveat.save(model, tmp_path / "m")
+        same = caveat.load(tmp_path / "m")
+        assert same.get_feature_names_out().tolist() == names

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from caveat import _validation as validation
 from caveat.errors import ParameterError
@@ -23,7 +23,6 @@ from caveat.estimators.checking import validate_data
 from caveat.estimators.labels import label_numbers
 from caveat.estimators.presets import AUTO, preset_of
 from caveat.estimators.prior import Prior
-from caveat.estimators.saving import labels_as_plain, labels_from_plain
 from caveat.estimators.seeds import seed_of
 from caveat.estimators.tables.budget import budget_of
 from caveat.estimators.tables.classification import (
@@ -102,7 +101,7 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         :class:`DropoutRegressor`.
     scaling_ : Scaling
         The standard units of X.
-    lengthscale_, weight_decays_, bias_weight_decay_, n_steps_
+    lengthscale_, weight_decays_, bias_weight_decay_, n_steps_, loss_curve_
         As for :class:`DropoutRegressor`.
     validation_log_likelihood_ : float or None
         Mean log probability of held-out labels under the pool; None of a recipe.
@@ -330,6 +329,21 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         )
         return float(log_probs[np.arange(len(x)), numbers].mean())
 
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the columns that ``predict_proba`` gives: the classes.
+
+        Parameters
+        ----------
+        input_features : object
+            Not used; scikit-learn's manner.
+
+        Returns
+        -------
+        array of str
+        """
+        check_is_fitted(self, "networks_")
+        return np.asarray([str(label) for label in self.classes_], dtype=object)
+
     # ------------------------------------------------------------ private
 
     def _objective(self) -> SoftmaxCrossEntropy:
@@ -350,10 +364,10 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
 
     def _own_state(self) -> dict[str, Any]:
         return {
-            "classes": labels_as_plain(self.classes_),
+            "classes_": self.classes_,
             "validation_log_likelihood_": self.validation_log_likelihood_,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.classes_ = labels_from_plain(state["classes"])
-        self.validation_log_likelihood_ = state.get("validation_log_likelihood_")
+        self.classes_ = state["classes_"]
+        self.validation_log_likelihood_ = state["validation_log_likelihood_"]

@@ -5,6 +5,7 @@ from typing import Any, Self, final
 import numpy as np
 import torch
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from caveat import _validation as validation
@@ -37,6 +38,7 @@ from caveat.training.streams import mask_seed
 
 _STATE = (
     "n_outputs_",
+    "_target_names",
     "_is_vector",
     "precision_",
     "precision_scale_",
@@ -127,6 +129,10 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
     validation_log_likelihood_ : float or None
         Mean log density of the rows of the folds, in the units of y, if the precision
         was found by folds. An estimate for new rows, but for the choice of one number.
+    loss_curve_ : list of float
+        Mean loss of training rows with the noise off, in units of the networks, after
+        equal parts of their steps; of a pool, of its heaviest networks. Empty for
+        families of noise.
     n_steps_ : tuple of int
         Steps after which the weights of each network were taken.
     n_features_in_ : int
@@ -203,6 +209,7 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         DropoutRegressor
             This object.
         """
+        self._target_names = names_of(y)
         x, targets = regression_rows(self, X, y, least=2)
         self._is_vector = targets.ndim == 1
         targets = targets.reshape(len(x), -1)
@@ -357,6 +364,24 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
             done += len(rows)
         return total / len(x)
 
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the columns that ``predict`` gives.
+
+        Parameters
+        ----------
+        input_features : object
+            Not used; scikit-learn's manner.
+
+        Returns
+        -------
+        array of str
+            Those of y where it was a Series or data frame; else y, or y0, y1, ...
+        """
+        check_is_fitted(self, "networks_")
+        several = [f"y{place}" for place in range(self.n_outputs_)]
+        own = several if self.n_outputs_ > 1 else ["y"]
+        return np.asarray(self._target_names or own, dtype=object)
+
     # ------------------------------------------------------------ private
 
     def _objective(self) -> Likelihood:
@@ -428,14 +453,31 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
 
     def _restore(self, state: dict[str, Any]) -> None:
         for name in _STATE:
-            value = state[name]
-            setattr(self, name, np.array(value) if isinstance(value, list) else value)
+            setattr(self, name, state[name])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
+
+
+def names_of(y: Any) -> tuple[str, ...]:
+    """Names that a Series or a data frame brings; none of others.
+
+    Parameters
+    ----------
+    y : object
+        What the user gave.
+
+    Returns
+    -------
+    tuple of str
+    """
+    if hasattr(y, "columns"):
+        return tuple(map(str, y.columns))
+    name = getattr(y, "name", None)
+    return (name,) if isinstance(name, str) else ()
 
 
 def _given(precision: Any, n_outputs: int) -> Array:

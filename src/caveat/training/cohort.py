@@ -1,6 +1,7 @@
 """Members of a fleet that are computed together, step by step."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from caveat._threads import Stopped, never
+from caveat.training.looks import Looks, looked_at
 from caveat.training.members import Architecture, Member, Rows
 from caveat.training.schedules import decay
 from caveat.training.stack import Adam, Stack, Workspace, layers, per_layer
@@ -48,6 +50,9 @@ class Cohort:
         self._noise = factor_source(spec, rates, architecture.fan_ins)
         self._rngs = training_noise(self.members)
         self.stack = Stack(architecture, spec.objective)
+        self._looks = [Looks(int(total)) for total in self.total]
+        seen = [looked_at(rows) for rows in data]
+        self._seen = [seen[m.data] for m in self.members]
         self._state = torch.from_numpy(
             np.stack([first_weights(architecture, m.seed) for m in self.members])
         )
@@ -67,10 +72,14 @@ class Cohort:
         while self.step < self.n_steps and not stopped():
             active = int((self.total > self.step).sum())
             left = min(pause - self.step % pause, self.n_steps - self.step)
-            size = min(self._steps_at_once(active), left)
+            size = min(self._steps_at_once(active), left, self._steps_to_look())
             self._advance(active, size, stopped)
             self.step += size
             yield size
+
+    def _steps_to_look(self) -> int:
+        """Steps to the next look at the members that take the longest."""
+        return self._looks[0].left(self.step)
 
     def _steps_at_once(self, active: int) -> int:
         units = sum(self._architecture.fan_ins)
@@ -117,6 +126,16 @@ class Cohort:
         rates = rates_at(steps, self.total[:active], peaks, self._schedule.decay)
         return torch.from_numpy(rates).unsqueeze(-1)
 
+    def look(self) -> None:
+        """Take the losses that are due, of shorter members a little late."""
+        for place, looks in enumerate(self._looks):
+            looks.take(self.step, partial(self._loss, place))
+
+    def _loss(self, place: int) -> float:
+        rows, own = self._seen[place], self._state[place][None]
+        outputs = self.stack.outputs(layers(own, self._architecture), rows.x[None])
+        return float(self.stack.objective.loss(outputs, rows.y[None]).mean())
+
     def parameters(self) -> Tensor:
         """In the order in which the members were given."""
         return self._state[self._back]
@@ -136,8 +155,14 @@ class Cohort:
         diverged = tuple(
             m.name for m, good in zip(members, finite, strict=True) if not good
         )
+        losses = np.stack([self._looks[i].losses() for i in self._back])
         return StackedNetworks(
-            members, diverged, stopped, self._architecture, parameters
+            members,
+            diverged,
+            stopped,
+            self._architecture,
+            parameters,
+            losses=torch.from_numpy(losses),
         )
 
 

@@ -34,6 +34,7 @@ from caveat.training.kernel import (
     kernel,
     padded_rows,
 )
+from caveat.training.looks import Looks, looked_at
 from caveat.training.members import Architecture, Member, Rows
 from caveat.training.objectives import Likelihood, SoftmaxCrossEntropy
 from caveat.training.schedules import Schedule
@@ -48,6 +49,8 @@ from caveat.training.streams import (
     gaussian_stds,
     training_noise,
 )
+
+Array = NDArray[np.float64]
 
 _WORK = 2e8  # products of a call, so that it is over in some hundredths of a second
 _MOST_STEPS = 512  # of a call
@@ -116,14 +119,16 @@ def train_compiled(
     if watch is not None:
         held = {id(part): PaddedRows.of(part, own.lanes) for part in watch.rows}
 
-    def trained(index: int, stopped: Stopped) -> tuple[FloatArray, int]:
+    seen = [PaddedRows.of(looked_at(part), own.lanes) for part in data]
+
+    def trained(index: int, stopped: Stopped) -> tuple[FloatArray, int, Array]:
         member = members[index]
-        run = MemberRun(common, member, rows[member.data])
+        run = MemberRun(common, member, rows[member.data], seen[member.data])
         if watch is not None:
             run.watch(held[id(watch.rows[index])], watch.every, watch.patience)
         while not run.is_over and not stopped():
             bar.advance(run.advance())
-        return run.result()
+        return *run.result(), run.looks.losses()
 
     order = sorted(range(len(members)), key=lambda i: -members[i].n_steps(data))
     done = side_by_side(trained, order, n_threads)
@@ -136,6 +141,7 @@ def train_compiled(
         torch.tensor([done[i][1] for i in back]),
         architecture,
         parameters,
+        losses=torch.from_numpy(np.stack([done[i][2] for i in back])),
     )
 
 
@@ -211,13 +217,18 @@ class MemberRun:
     member : Member
     rows : PaddedRows
         That it learns from.
+    seen : PaddedRows
+        Some of them, on which its loss is looked at.
     """
 
-    def __init__(self, common: Common, member: Member, rows: PaddedRows) -> None:
+    def __init__(
+        self, common: Common, member: Member, rows: PaddedRows, seen: PaddedRows
+    ) -> None:
         self._common, self._network = common, common.network
         self._schedule = member.spec.schedule
         self.total = self._schedule.n_steps(len(rows.x))
         self.is_over = False
+        self.looks, self._seen = Looks(self.total), seen
         self._order = RowOrder(len(rows.x), self._schedule, member.seed)
         self._run = KernelRun(least=np.inf, total=self.total)
         self._arrays: dict[str, NDArray[Any]] = {}
@@ -277,7 +288,8 @@ class MemberRun:
         """Train for some steps; how many were taken off the list of those to do."""
         run, before = self._run, self.step
         rates, epsilons = self._common.rates(self._schedule, self.total, before)
-        size = len(rates)
+        size = min(len(rates), self.looks.left(before) or len(rates))
+        rates, epsilons = rates[:size], epsilons[:size]
         places, share = shared_out(self._order.take(size))
         self._point_at(places=places, share=share, rates=rates, epsilons=epsilons)
         if self._rng is not None:
@@ -285,6 +297,7 @@ class MemberRun:
             self._point_at(normals=self._rng.standard_normal(count, np.float32))
         run.n_steps = size
         self._network.train(run)
+        self.looks.take(self.step, lambda: self.loss(self._seen))
         given_up = bool(run.every) and run.misses >= run.patience
         self.is_over = given_up or self.step == self.total
         return (self.total if self.is_over else self.step) - before
@@ -370,7 +383,7 @@ def disagreement(
     padded = PaddedRows.of(rows, own.lanes)
     common = Common(own, member.spec, cohort.stack.architecture, n_targets)
     common.at_once = 1
-    run = MemberRun(common, member, padded)
+    run = MemberRun(common, member, padded, padded)
     while run.step < _CHECKED:
         run.advance()
     found, square = map(torch.from_numpy, run.state())

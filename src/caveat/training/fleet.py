@@ -140,6 +140,7 @@ def _train_cohort(
     run = Cohort(members, data)
     for done in run.chunks(watch.every if watch else run.n_steps, stopped):
         bar.advance(done * len(members))
+        run.look()
         is_last = run.step == run.n_steps
         if watch is not None and (is_last or watch.is_due(run.step)):
             watch.look(run.stack, run.parameters(), run.step)
@@ -157,6 +158,7 @@ def _joined(parts: Sequence[StackedNetworks], order: Sequence[int]) -> StackedNe
         torch.cat([part.stopped for part in parts]),
         parts[0].architecture,
         torch.cat([part.parameters for part in parts]),
+        losses=torch.cat([part.losses for part in parts if part.losses is not None]),
     )
     return joined[back]
 

@@ -43,6 +43,7 @@ class StackedNetworks(Trained):
             parameters=self.parameters[list(chosen)],
             diverged=tuple(n for n in self.diverged if n in names),
             stopped=self.stopped[list(chosen)],
+            losses=None if self.losses is None else self.losses[list(chosen)],
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import torch
@@ -31,11 +31,15 @@ class Trained(ABC):
         Names of the members whose weights are not finite.
     stopped : Tensor, shape (members,)
         Steps after which each was stopped early; its full number otherwise.
+    losses : Tensor, shape (members, looks), or None
+        Mean loss of up to 500 of the training rows with the noise off, after equal
+        parts of the steps; NaN after an early end. None if it was not looked at.
     """
 
     members: tuple[Member, ...]
     diverged: tuple[str, ...]
     stopped: Tensor
+    losses: Tensor | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.members)

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from caveat.errors import CaveatWarning
 from caveat.estimators.tables.classification import PRIOR, fit_classification
 from tests.estimators.tables.data import CHEAP, only_noise
+
+# On noise, networks are worse than a constant, and it is said.
+pytestmark = pytest.mark.filterwarnings("ignore:the networks .* are worse")
 
 
 def fitted(x, labels, **settings):
@@ -75,3 +79,11 @@ def test_weights_say_which_rows_count():
     weight = np.where(labels == 1, 1.9, 0.1)
     probs = probabilities(fitted(x, labels, weight=weight), x)
     assert probs[:, 1].mean() == pytest.approx(0.95, abs=0.03)
+
+
+def test_networks_that_add_nothing_to_frequencies_are_left_out():
+    x, y = only_noise(300)
+    with pytest.warns(CaveatWarning, match="worse than a constant") as told:
+        found = fitted(x[:200], (y[:200] > 0).astype(np.int64))
+    assert len(told) == 1  # one line for all of them
+    assert not any("networks" in c.name and c.weight > 0.1 for c in found.candidates)

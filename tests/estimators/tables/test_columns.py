@@ -65,3 +65,11 @@ def test_views_are_made_once_and_can_be_cut():
     assert views["plain"] is views["plain"] and len(views) == len(x)
     some = RowsOfViews(views, np.array([3, 5]))
     assert len(some) == 2 and np.array_equal(some["plain"], views["plain"][[3, 5]])
+
+
+def test_no_piece_reaches_to_a_mistyped_value():
+    x = np.random.default_rng(0).lognormal(4.3, 0.4, size=(400, 1))
+    x[:3] *= 1000
+    columns = Columns.of(x)
+    assert columns.knots[0].max() < 8 * np.quantile(x, 0.9)
+    assert (columns.pieces(1000 * x[3:])[:, -1] == 1.0).all()  # all beyond it alike

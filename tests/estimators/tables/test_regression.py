@@ -12,6 +12,9 @@ from caveat.estimators.tables.regression import CONSTANT, fit_regression
 from caveat.predictive import GaussianPredictive
 from tests.estimators.tables.data import CHEAP, a_line, only_noise
 
+# On noise, networks are worse than a constant, and it is said.
+pytestmark = pytest.mark.filterwarnings("ignore:the networks .* are worse")
+
 
 def fitted(x, y, **settings):
     how = {"budget": CHEAP, "weight": np.ones(len(x)), "seed": 0, "progress": False}
@@ -142,3 +145,15 @@ def test_the_same_seed_the_same_pool_and_rows_do_not_depend_on_others():
     assert np.array_equal(whole, again)
     part, _ = first.draws(x[7:9], n_draws=50, seed=3)
     assert np.allclose(part, whole[:, 7:9], rtol=0, atol=1e-9)
+
+
+def test_a_mistyped_input_does_not_carry_the_mean_away():
+    rng = np.random.default_rng(0)
+    space, age = rng.lognormal(4.3, 0.4, size=400), rng.uniform(0, 90, 400)
+    y = 40 * space * (1 - 0.004 * age) + 400 * rng.normal(size=400)
+    x = np.column_stack([space, age])
+    x[:2, 0] *= 1000
+    found = fitted(x[:300], y[:300])
+    typed = x[300:] * [1000, 1]
+    mean = predictive(found.table, typed).mean.squeeze(-1).numpy()
+    assert np.abs(mean - y.mean()).max() < 10 * (y.max() - y.min())

@@ -7,6 +7,7 @@ from caveat.estimators.tables.nets import Recipe
 from caveat.training.folds import Fold, contiguous_folds
 
 _FEWEST_FOR_NETWORKS, _TINY, _SMALL = 25, 60, 6000  # rows
+_FEWEST_FOR_HEADS = 100
 _FEW = 300  # below which networks learn for fewer steps
 
 
@@ -21,12 +22,15 @@ class Budget:
     rows_for_spreads : int
         From which on the noise may depend on the row.
     learning_rate : float
+    heads : tuple of Recipe
+        Of networks with a noise head.
     """
 
     recipes: tuple[Recipe, ...]
     most_folds: int = 5
     rows_for_spreads: int = 40
     learning_rate: float = 5e-3
+    heads: tuple[Recipe, ...] = ()
 
     def folds(self, n_rows: int) -> list[Fold]:
         """More of them for few rows; of very few, each row is one."""
@@ -76,7 +80,24 @@ def budget_of(
         recipes = tuple(replace(r, steps=min(r.steps, 1000)) for r in recipes)
     shorter = min(1.0, max(0.25, n_rows / _FEW))
     recipes = tuple(replace(r, steps=round(shorter * r.steps)) for r in recipes)
-    return Budget(recipes, most_folds={"fast": 3, "auto": 5, "best": 10}[preset])
+    folds = {"fast": 3, "auto": 5, "best": 10}[preset]
+    found = Budget(recipes, most_folds=folds)
+    if preset == "best" and not classes and n_rows >= _FEWEST_FOR_HEADS:
+        heads = _heads(n_rows, found.batch_size(n_rows))
+        found = replace(found, heads=heads)
+    return found
+
+
+def _heads(n_rows: int, batch_size: int) -> tuple[Recipe, ...]:
+    """Those of the flagship of Table 1: rates, and two lengths."""
+    epochs = 200 if n_rows <= _SMALL else 75
+    steps = max(4000, epochs * n_rows // batch_size)
+    rates = (0.005, 0.01, 0.05, 0.1) if n_rows <= _SMALL else (0.005, 0.02)
+    return tuple(
+        Recipe(f"heads {rate} {length}", "encoded", (50, 50), rate, 1e-6, length)
+        for rate in rates
+        for length in (steps, steps // 4)
+    )
 
 
 _FOR_NUMBERS = (

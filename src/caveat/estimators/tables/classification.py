@@ -24,7 +24,7 @@ from caveat.estimators.tables.logistic import (
     class_logits,
 )
 from caveat.estimators.tables.nets import Lesson, Nets, train_nets
-from caveat.estimators.tables.records import DIVERGED, Candidate
+from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate, is_above_zero
 from caveat.estimators.tables.views import RowsOfViews, Views
 from caveat.estimators.tables.weights import logit_weights
 from caveat.evaluation.precision import search_scale
@@ -41,6 +41,7 @@ _NET_COST = 3.0
 _HELD_DRAWS = 24
 _SURE = 12.0  # logits are clipped at this distance from their mean
 _TEMPERATURES = (0.4, 2.5)
+_BELIEFS = (0.1, 0.3, 1.0)  # factors on the logits of networks
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,11 +277,28 @@ class _Fit:
             seed=self.seed,
             progress=self.progress,
         )
+        worse: list[str] = []
         for name, (nets, bad) in trained.items():
             if bad:
-                warnings.warn(DIVERGED.format(name=name), CaveatWarning, stacklevel=5)
+                warnings.warn(DIVERGED.format(name=name), CaveatWarning, stacklevel=6)
                 continue
-            self.held[name], self.nets[name] = self._held_out_nets(nets), nets
+            held = self._held_out_nets(nets)
+            if self._adds_nothing(held):
+                worse.append(name)
+                continue
+            self.held[name], self.nets[name] = held, nets
+        if worse:
+            names = ", ".join(map(repr, worse))
+            warnings.warn(WORSE.format(names=names), CaveatWarning, stacklevel=6)
+
+    def _adds_nothing(self, held: Array) -> bool:
+        """Whether frequencies are better, however little the logits are believed."""
+        prior = self.held[PRIOR]
+        logs = self._logs(prior)
+        return all(
+            is_above_zero(logs - self._logs(prior + k * (held - prior)), self.weight)
+            for k in _BELIEFS
+        )
 
     def _held_out_nets(self, nets: Nets) -> Array:
         held = np.empty((_HELD_DRAWS, len(self.labels), self.n_classes))
@@ -297,9 +315,12 @@ class _Fit:
 
     def _value(self, draws: Array) -> float:
         """Mean log probability of the labels under the mixture of draws."""
+        return float(self.weight @ self._logs(draws) / self.weight.sum())
+
+    def _logs(self, draws: Array) -> Array:
+        """Log probability of each label under the mixture of draws."""
         log = log_softmax(draws, -1)[:, np.arange(len(self.labels)), self.labels]
-        mixed = logsumexp(log, axis=0) - np.log(len(log))
-        return float(self.weight @ mixed / self.weight.sum())
+        return np.asarray(logsumexp(log, axis=0) - np.log(len(log)))
 
     def _sureness(self, names: Sequence[str], weights: Array) -> float:
         """A factor on all weights, as draws are mixed after the softmax."""
@@ -321,8 +342,11 @@ class _Fit:
         return self._logistic(name, slice(None), self.penalty[name])
 
     def _candidates(self, names: Sequence[str], weights: Array) -> list[Candidate]:
+        curves = {name: nets.curve for name, nets in self.nets.items()}
         return [
-            Candidate(name, self._value(self.held[name]), float(weight))
+            Candidate(
+                name, self._value(self.held[name]), float(weight), curves.get(name, ())
+            )
             for name, weight in zip(names, weights, strict=True)
         ]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 WIDEST = 20.0  # robust standard deviations beyond which an input counts as mistyped
+NEAR = 8.0  # the same, beyond which the pieces of a column do not reach
 BEND = 3.0  # where bounded inputs begin to bend: they stay within +-BEND
 _MARGIN = 0.5  # of the range of a column, by which new rows may leave it
 _FEWEST, _MOST_LEVELS = 3, 40  # of a column of whole numbers that may be codes
@@ -51,7 +52,8 @@ class Columns:
         margin = _MARGIN * (high - low)
         low = np.maximum(low - margin, centre - WIDEST * scale)
         high = np.minimum(high + margin, centre + WIDEST * scale)
-        each = [_parts(column) for column in x.T]
+        near = np.clip(x, centre - NEAR * scale, centre + NEAR * scale)
+        each = [_parts(*pair) for pair in zip(x.T, near.T, strict=True)]
         if x.shape[1] > FEW_COLUMNS:
             each = [(np.empty(0), np.empty(0))] * x.shape[1]
         return cls(
@@ -104,8 +106,12 @@ def _robust_scale(x: Array) -> Array:
     return np.where(scale > 0, scale, 1.0)
 
 
-def _parts(column: Array) -> tuple[Array, Array]:
-    """Codes and knots of one column."""
+def _parts(column: Array, near: Array) -> tuple[Array, Array]:
+    """Codes and knots of one column.
+
+    Knots are of its values without the far ones: a piece that ends at a mistyped value
+    would be so long that its slope is anything, where no other row is.
+    """
     values = np.unique(column)
     none = np.empty(0)
     if len(values) < _FEWEST:
@@ -114,5 +120,5 @@ def _parts(column: Array) -> tuple[Array, Array]:
     few = len(values) <= min(_MOST_LEVELS, len(column) / _ROWS_A_LEVEL)
     if whole and few:
         return values, none
-    knots = np.unique(np.quantile(column, np.linspace(0, 1, _KNOTS + 1)))
+    knots = np.unique(np.quantile(near, np.linspace(0, 1, _KNOTS + 1)))
     return none, knots if len(knots) > 2 else none

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from caveat.estimators.tables.records import curve_of
 from caveat.training.fleet import train
 from caveat.training.folds import Fold
 from caveat.training.members import Architecture, Member, Rows
@@ -62,6 +63,8 @@ class Nets:
     parameters : array, shape (folds, parameters)
     units : array, shape (folds, outputs)
         Of the outputs of each network.
+    curve : tuple of float
+        How their mean loss fell.
     """
 
     view: str
@@ -71,6 +74,7 @@ class Nets:
     scale: Array
     parameters: Array
     units: Array
+    curve: tuple[float, ...] = ()
     _kept: list[StackedNetworks] = field(
         init=False, repr=False, compare=False, default_factory=list
     )
@@ -199,13 +203,14 @@ def train_nets(
                     targets = np.column_stack([targets, lesson.weight])
                 data.append(Rows.of(z[lesson.fold.train], targets))
         trained = train(members, data, progress=progress)
-        assert isinstance(trained, StackedNetworks)
+        assert isinstance(trained, StackedNetworks) and trained.losses is not None
         flat = trained.parameters.numpy()
         n_outputs = trained.architecture.n_outputs
         start = 0
         for recipe in own:
             count = len(lessons[recipe.name])
-            part = flat[start : start + count]
+            own_places = slice(start, start + count)
+            part = flat[own_places]
             start += count
             bad = [i for i, row in enumerate(part) if not np.isfinite(row).all()]
             nets = Nets(
@@ -216,6 +221,7 @@ def train_nets(
                 scale,
                 part.copy(),
                 np.ones((count, n_outputs)),
+                curve_of(trained.losses[own_places]),
             )
             found[recipe.name] = nets, bad
     return found

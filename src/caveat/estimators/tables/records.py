@@ -4,6 +4,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+_SURE = 2.0  # standard errors
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -17,17 +23,65 @@ class Candidate:
         units of y, under noise of its own that is the same everywhere; or of labels.
     weight : float
         Its weight in the pool: in a mean, on average over outputs; or in the logits.
+    loss_curve : tuple of float
+        Of networks: their mean loss on training rows, in units of their own, after
+        equal parts of their steps.
     """
 
     name: str
     log_likelihood: float
     weight: float
+    loss_curve: tuple[float, ...] = ()
 
 
 DIVERGED = """the networks {name!r} diverged and were left out of the pool. Look for
 outliers in y."""
-WORSE = """the networks {name!r} are worse than a constant on rows that they have not
-learned from, and were left out of the pool."""
+WORSE = """the networks {names} are worse than a constant on rows that they have not
+learned from, and were left out of the pool: there may be little to learn from X."""
+
+
+def is_above_zero(
+    values: NDArray[np.float64], weight: NDArray[np.float64] | None = None
+) -> bool:
+    """Whether the mean of values is above zero by more than their spread explains.
+
+    Parameters
+    ----------
+    values : array, shape (rows,)
+        Say, by how much one model is worse than another on each row.
+    weight : array, shape (rows,), optional
+        Of the rows.
+
+    Returns
+    -------
+    bool
+        False for fewer than three rows.
+    """
+    if len(values) < 3:
+        return False
+    own = np.ones(len(values)) if weight is None else weight
+    mean = float(own @ values / own.sum())
+    error = np.sqrt(np.square(own * (values - mean)).sum()) / own.sum()
+    return bool(mean > _SURE * error and mean > 1e-9)
+
+
+def curve_of(losses: Tensor | None) -> tuple[float, ...]:
+    """The mean of the loss curves of some networks.
+
+    Parameters
+    ----------
+    losses : Tensor, shape (networks, looks), or None
+        NaN after an early end.
+
+    Returns
+    -------
+    tuple of float
+        Up to the first look that no network has reached.
+    """
+    if losses is None:
+        return ()
+    mean = losses.nanmean(0)
+    return tuple(mean[~mean.isnan()].tolist())
 
 
 def told(candidates: Sequence[Candidate]) -> str:

@@ -18,9 +18,11 @@ from caveat.errors import CaveatWarning
 from caveat.estimators.tables import ridge
 from caveat.estimators.tables.budget import Budget
 from caveat.estimators.tables.columns import Columns
+from caveat.estimators.tables.heads import NAME as NAME_OF_HEADS
+from caveat.estimators.tables.heads import FittedHeads, Heads, best_share, fit_heads
 from caveat.estimators.tables.nets import Lesson, Nets, Recipe, train_nets
 from caveat.estimators.tables.noise import NoiseLaw, find_noise
-from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate
+from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate, is_above_zero
 from caveat.estimators.tables.ridge import Ridge
 from caveat.estimators.tables.views import RowsOfViews, Views
 from caveat.estimators.tables.weights import mean_shares, student_log_density
@@ -37,6 +39,7 @@ _NET_COST = 4.0
 _FEWEST_FOR_LINES = 5  # rows
 _FLOOR = 0.05  # of a residual, in standard deviations, before its logarithm
 _HELD_DRAWS = 24
+_FAR = 4.0  # standard deviations, beyond which errors count alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,9 @@ class TableRegression:
         One per output.
     spreads : Ridge or None
         Of the log scale of residuals.
+    heads : Heads or None
+        Networks with a noise head, of which a share of the draws are.
+    head_share : float
     """
 
     columns: Columns
@@ -88,16 +94,30 @@ class TableRegression:
     level: Array
     laws: tuple[NoiseLaw, ...]
     spreads: Ridge | None
+    heads: Heads | None = None
+    head_share: float = 0.0
 
     def draws(self, x: Array, *, n_draws: int, seed: int) -> tuple[Array, Array]:
         """Means and precisions, both (draws, rows, outputs), in the units of y."""
         views = Views(self.columns, x)
-        found = np.zeros((n_draws, len(x), len(self.scale)))
+        count = round(self.head_share * n_draws)
+        means, tau = np.empty((2, n_draws, len(x), len(self.scale)))
+        if count < n_draws:
+            means[count:], tau[count:] = self._pooled(views, n_draws - count, seed)
+        if count:
+            assert self.heads is not None
+            own = mask_seed(seed, 10**6 + 1)
+            means[:count], logs = self.heads.draws(views, n_draws=count, seed=own)
+            tau[:count] = np.exp(logs)
+        return means * self.scale + self.centre, tau / np.square(self.scale)
+
+    def _pooled(self, views: Views, n_draws: int, seed: int) -> tuple[Array, Array]:
+        """The same of the pool of means, in standard units."""
+        found = np.zeros((n_draws, len(views), len(self.scale)))
         for place, (name, part) in enumerate(zip(self.names, self.parts, strict=True)):
             own = mask_seed(seed, place)
             found += self.shares[place] * self._part(name, part, views, n_draws, own)
-        tau = self._precisions(found.mean(0), views, n_draws, seed)
-        return found * self.scale + self.centre, tau / np.square(self.scale)
+        return found, self._precisions(found.mean(0), views, n_draws, seed)
 
     def _part(
         self, name: str, part: Ridge | Bent | None, views: Views, number: int, seed: int
@@ -242,6 +262,7 @@ class _Fit:
         self.folds = budget.folds(len(x))
         self.held: dict[str, Array] = {}  # (draws, rows, outputs)
         self.bent: dict[str, Bent] = {}
+        self.worse: list[str] = []
 
     def run(self) -> FittedRegression:
         for name in self._simple():
@@ -261,7 +282,10 @@ class _Fit:
         pooled = sum(
             share * self.held[name] for share, name in zip(shares, names, strict=True)
         )
-        laws, spreads, value = self._noise(np.asarray(pooled))
+        laws, spreads, logs = self._noise(np.asarray(pooled))
+        heads, share = self._heads(logs)
+        if heads is not None:
+            logs = np.logaddexp(np.log1p(-share) + logs, np.log(share) + heads.logs)
         kept = [i for i, share in enumerate(shares) if share.any()]
         table = TableRegression(
             self.columns,
@@ -273,8 +297,42 @@ class _Fit:
             _level(self.y, self.weight),
             laws,
             spreads,
+            None if heads is None else heads.heads,
+            share,
         )
-        return FittedRegression(table, self._candidates(names, shares), value)
+        value = self._in_units_of_y(logs)
+        candidates = self._candidates(names, (1.0 - share) * shares)
+        if heads is not None:
+            own = self._in_units_of_y(heads.logs)
+            curve = heads.heads.nets.curve
+            candidates.append(Candidate(NAME_OF_HEADS, own, share, curve))
+        return FittedRegression(table, candidates, value)
+
+    def _in_units_of_y(self, logs: Array) -> float:
+        """The mean of log densities of rows in standard units."""
+        mean = self.weight @ logs / self.weight.sum()
+        return float(mean - np.log(self.scale).sum())
+
+    def _heads(self, pool: Array) -> tuple[FittedHeads | None, float]:
+        """Networks with a noise head, if the budget has them and they gain enough."""
+        if not self.budget.heads or len(self.held) < 2:
+            return None, 0.0
+        found = fit_heads(
+            self.budget,
+            self.views,
+            self.y,
+            folds=self.folds,
+            weight=self.weight,
+            seed=self.seed,
+            progress=self.progress,
+        )
+        if found is None:
+            warnings.warn(
+                DIVERGED.format(name=NAME_OF_HEADS), CaveatWarning, stacklevel=6
+            )
+            return None, 0.0
+        share = best_share(pool, found.logs, self.weight)
+        return (found, share) if share else (None, 0.0)
 
     def _cost(self, name: str) -> float:
         return _NET_COST if name in self.bent else _COSTS.get(name, _LINE_COST)
@@ -332,15 +390,14 @@ class _Fit:
         for name, (nets, bad) in trained.items():
             part = Bent(LINES[base].view, lines, replace(nets, units=units[name]))
             self._keep_networks(name, part, bad)
+        if self.worse:
+            names = ", ".join(map(repr, self.worse))
+            warnings.warn(WORSE.format(names=names), CaveatWarning, stacklevel=6)
 
     def _base(self) -> str:
         """The line beside which networks are trained: the best one."""
-        errors = {
-            name: np.minimum(np.abs(self.held[name].mean(0) - self.y), 4.0).mean()
-            for name in LINES
-            if name in self.held
-        }
-        return min(errors, key=lambda name: errors[name])
+        found = [name for name in LINES if name in self.held]
+        return min(found, key=lambda name: float(self._errors(self.held[name]).mean()))
 
     def _lesson(
         self, recipe: Recipe, fold: Fold, line: Ridge, base: str
@@ -360,7 +417,7 @@ class _Fit:
     def _keep_networks(self, name: str, part: Bent, bad: list[int]) -> None:
         """Held-out draws of a recipe; one that is worse than a constant is left out."""
         if bad:
-            warnings.warn(DIVERGED.format(name=name), CaveatWarning, stacklevel=6)
+            warnings.warn(DIVERGED.format(name=name), CaveatWarning, stacklevel=7)
             return
         held = np.empty((_HELD_DRAWS, *self.y.shape))
         for number, fold in enumerate(self.folds):
@@ -369,12 +426,15 @@ class _Fit:
             held[:, fold.valid] = bent_draws(
                 part, views, n_draws=_HELD_DRAWS, seed=seed, only=number
             )
-        worst = np.median(np.abs(held.mean(0) - self.y), 0)
-        constant = np.median(np.abs(self.held[CONSTANT].mean(0) - self.y), 0)
-        if (worst > 2.0 * constant + 1e-9).any():
-            warnings.warn(WORSE.format(name=name), CaveatWarning, stacklevel=6)
+        losses = self._errors(held) - self._errors(self.held[CONSTANT])
+        if is_above_zero(losses.mean(1), self.weight):
+            self.worse.append(name)
             return
         self.held[name], self.bent[name] = held, part
+
+    def _errors(self, held: Array) -> Array:
+        """Absolute errors of the mean; a few far rows do not decide."""
+        return np.asarray(np.minimum(np.abs(held.mean(0) - self.y), _FAR))
 
     def _final(self, name: str) -> Ridge | Bent | None:
         """Exact models of all rows; networks as they were validated."""
@@ -382,7 +442,8 @@ class _Fit:
             return None
         return self.bent[name] if name in self.bent else self._line(name, slice(None))
 
-    def _noise(self, pooled: Array) -> tuple[tuple[NoiseLaw, ...], Ridge | None, float]:
+    def _noise(self, pooled: Array) -> tuple[tuple[NoiseLaw, ...], Ridge | None, Array]:
+        """The noise of each output, and log densities of the rows held out."""
         mean, variance = pooled.mean(0), pooled.var(0)
         errors = self.y - mean
         logs, spreads = np.zeros_like(mean), None
@@ -394,11 +455,11 @@ class _Fit:
         )
         if all(law.strength == 0.0 for law in laws):
             spreads = None
-        value = sum(
-            _log_density(law, errors[:, d], variance[:, d], logs[:, d], self.weight)
+        each = [
+            _log_densities(law, errors[:, d], variance[:, d], logs[:, d])
             for d, law in enumerate(laws)
-        )
-        return laws, spreads, float(value - np.log(self.scale).sum())
+        ]
+        return laws, spreads, np.sum(each, 0)
 
     def _spreads(self, errors: Array, mean: Array) -> tuple[Array, Ridge]:
         """Log scales of rows, cross-fitted, and the model of all rows for them."""
@@ -419,14 +480,16 @@ class _Fit:
         found = []
         for name, share in zip(names, shares, strict=True):
             held = self.held[name]
-            value = 0.0
+            logs = zeros.copy()
             for d in range(self.y.shape[1]):
                 error = self.y[:, d] - held[..., d].mean(0)
                 law = find_noise(error, held[..., d].var(0), zeros, self.weight)
                 variance = held[..., d].var(0)
-                value += _log_density(law, error, variance, zeros, self.weight)
-                value -= float(np.log(self.scale[d]))
-            found.append(Candidate(name, value, float(share.mean())))
+                logs += _log_densities(law, error, variance, zeros)
+            value = self._in_units_of_y(logs)
+            part = self.bent.get(name)
+            curve = () if part is None else part.nets.curve
+            found.append(Candidate(name, value, float(share.mean()), curve))
         return found
 
 
@@ -448,9 +511,6 @@ def _level(y: Array, weight: Array) -> Array:
     return np.stack([mean, np.sqrt(variance / rows)])
 
 
-def _log_density(
-    law: NoiseLaw, error: Array, variance: Array, logs: Array, weight: Array
-) -> float:
+def _log_densities(law: NoiseLaw, error: Array, variance: Array, logs: Array) -> Array:
     total = np.sqrt(np.square(law.scales(logs)) + variance)
-    log = student_log_density(error / total, law.df) - np.log(total)
-    return float(weight @ log / weight.sum())
+    return student_log_density(error / total, law.df) - np.log(total)

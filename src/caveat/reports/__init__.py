@@ -1,0 +1,6 @@
+"""A report on predictions: one HTML page for the person who decides."""
+
+from caveat.reports.making import report
+from caveat.reports.view import HTMLReport
+
+__all__ = ["report", "HTMLReport"]
