@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         PBPRegressor,
         dropout_path,
     )
-    from caveat.files import load, save
     from caveat.exporting import export
+    from caveat.files import load, save
     from caveat.predictive import (
         CategoricalPredictive,
         ClassificationPredictive,
@@ -57,12 +57,12 @@ __all__ = [
     "audit",
     "dropout_path",
     "errors",
-    "load",
     "export",
+    "load",
     "noise",
     "register_noise",
-    "save",
     "report",
+    "save",
     "stochastic",
 ]
 
@@ -80,10 +80,9 @@ _NAMES = {
     "caveat.sampling": "MCDropout Site Sites audit register_noise stochastic",
     "caveat.estimators": """BayesianDropoutClassifier BayesianDropoutRegression
         BayesianDropoutRegressionCV DropoutClassifier DropoutRegressor DropoutSearchCV
-        dropout_path""",
+        PBPRegressor dropout_path""",
     "caveat.files": "load save",
     "caveat.exporting": "export",
-        PBPRegressor dropout_path""",
 }
 _WHERE = {name: part for part, names in _NAMES.items() for name in names.split()}
 
