@@ -259,7 +259,7 @@ class _Loop:
         return found
 
     def _merging(self) -> list[Any]:
-        """Sums before and sums of this step, put together as in ``Summary.merged``."""
+        """Sums before and sums of this step together, as ``DrawSummary.merged``."""
         node, found = self._onnx.helper.make_node, []
         pairs = list(zip(self._befores, self._owns, self._afters, strict=True))
         if self._step.chunk.summary.keeps_draws:
