@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from caveat._random import signed
@@ -84,8 +84,7 @@ class Fitted(ExportSubject):
 
     def __post_init__(self) -> None:
         name = type(self.estimator).__name__
-        if not hasattr(self.estimator, "networks_"):
-            raise NotFittedError(f"This {name} is not fitted; call fit first.")
+        check_is_fitted(self.estimator, "networks_")
         asked = self.question
         if asked.precision is not None or asked.output is not None:
             raise ParameterError(
