@@ -47,7 +47,7 @@ def test_normalisers_are_gaussians_of_the_matched_variances():
 
 def test_a_long_stream_ends_near_the_conjugate_posterior():
     generator, gamma = np.random.default_rng(0), one(6.0, 6.0)
-    values = generator.normal(scale=0.1, size=20_000)
+    values = generator.normal(scale=0.1, size=5_000)
     for value in values:
         gamma = matched(gamma, normalisers(np.array([value]), np.zeros(1), gamma))
     exact = (6.0 + np.square(values).sum() / 2) / (6.0 + len(values) / 2 - 1.0)
