@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from benchmarks import (
     bench_error,
     bench_eyes,
+    bench_files,
     bench_latency,
     bench_linear,
     bench_memory,
@@ -13,6 +14,7 @@ from benchmarks import (
     bench_peers,
     bench_predict,
     bench_sampling,
+    bench_tables,
     bench_training,
 )
 
@@ -24,7 +26,9 @@ ALL = (
     bench_moments,
     bench_training,
     bench_predict,
+    bench_files,
     bench_linear,
+    bench_tables,
     bench_eyes,
     bench_peers,
 )

@@ -81,8 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _runs(name: str, repetitions: int) -> list[Answers]:
     with tempfile.TemporaryDirectory() as folder:
-        fitted(name).save(folder)
-        return [_in_fresh_process(folder) for _ in range(repetitions)]
+        path = f"{folder}/model.caveat"
+        caveat.save(fitted(name), path)
+        return [_in_fresh_process(path) for _ in range(repetitions)]
 
 
 def fitted(name: str, *, n_draws: int = N_DRAWS) -> DropoutRegressor:
@@ -99,25 +100,25 @@ def fitted(name: str, *, n_draws: int = N_DRAWS) -> DropoutRegressor:
     return model.fit(x, x[:, 0] + 0.5 * rng.normal(size=200))
 
 
-def _in_fresh_process(folder: str) -> Answers:
-    command = [sys.executable, "-m", MODULE, "--child", folder]
+def _in_fresh_process(path: str) -> Answers:
+    command = [sys.executable, "-m", MODULE, "--child", path]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return Answers(**json.loads(done.stdout))
 
 
-def measured(folder: Path) -> Answers:
+def measured(path: Path) -> Answers:
     """The times of this process.
 
     Parameters
     ----------
-    folder : Path
-        With a saved DropoutRegressor.
+    path : Path
+        Of a saved DropoutRegressor.
 
     Returns
     -------
     Answers
     """
-    model, other = DropoutRegressor.load(folder), DropoutRegressor.load(folder)
+    model, other = caveat.load(path), caveat.load(path)
     row = np.zeros((1, model.n_features_in_))
     first = _timed(lambda: model.predict(row))
     second = _timed(lambda: model.predict(row))

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 from matplotlib.image import imread
 
 import caveat
 from caveat.cli import main
+from tests.frames.data import mixed
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("ask", ["-h", "--help"])
-@pytest.mark.parametrize("command", ["", "demo", "reproduce", "reproduce co2", "data"])
+@pytest.mark.parametrize(
+    "command",
+    ["", "demo", "reproduce", "reproduce co2", "data", "fit", "predict", "audit"],
+)
 def test_help_names_the_command(
     ask: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,7 +113,8 @@ def loaded(code: str, *modules: str) -> str:
 def test_help_loads_nothing_heavy() -> None:
     """Modules, not seconds: seconds are those of the machine."""
     code = "from caveat.cli import main; main(['--help'])"
-    assert loaded(code, "torch", "numpy", "scipy", "matplotlib", "sklearn") == "[]"
+    heavy = ("torch", "numpy", "scipy", "matplotlib", "sklearn", "pyarrow")
+    assert loaded(code, *heavy) == "[]"
 
 
 def test_the_demo_starts_with_little_more_than_torch() -> None:
@@ -157,3 +163,156 @@ def test_errors_of_caveat_are_messages(
     monkeypatch.setattr("caveat.demo.run", fail)
     assert main(["demo"]) == 1
     assert "caveat[report]" in capsys.readouterr().err
+
+
+# Files
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table and a model file of it."""
+    folder = tmp_path_factory.mktemp("files")
+    mixed(120).to_csv(folder / "t.csv", index=False)
+    own = ["--target", "y", "--drop", "label", "--preset", "fast"]
+    assert main(["fit", f"{folder}/t.csv", *own, "-o", f"{folder}/m.caveat"]) == 0
+    return folder
+
+
+def test_fit_says_what_it_did(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = ["--target", "label", "--classify", "--drop", "y", "--preset", "fast"]
+    more = ["--unit", "size=mm", "--category", "zip", "--missing", "?", "--use", "name"]
+    out = tmp_path / "m.caveat"
+    assert main(["fit", f"{files}/t.csv", *own, *more, "-o", str(out)]) == 0
+    shown = capsys.readouterr().out
+    for words in ("size [mm]", "not used: 'y' (as asked)", "candidate: ", "log-lik"):
+        assert words in shown
+    model = caveat.load(out)
+    assert model.is_classifier and "?" in model.schema.missing
+    assert "name" in model.schema.needed
+
+
+def test_predict_writes_the_answers(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "o.parquet"
+    given = [f"{files}/m.caveat", f"{files}/t.csv", "-o", str(out)]
+    more = ["--level", "0.5", "--draws", "9", "--seed", "3", "--keep"]
+    assert main(["predict", *given, *more]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "" and "120 rows" in shown.err
+    found = pq.read_table(out)
+    model = caveat.load(files / "m.caveat")
+    expected = model.predict_table(mixed(120), level=0.5, n_draws=9, seed=3)
+    assert found.select(expected.schema.names).equals(expected)
+    assert found.schema.names[0] == "name"
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "why"),
+    [
+        (["--draws", "9", "--tolerance", "0.1"], 2, "cannot both"),
+        (["--unseen", "perhaps"], 2, "perhaps"),
+        (["--level", "2"], 2, "level"),
+        (["--level", "1"], 1, "strictly between 0 and 1"),
+        (["--format", "xml"], 1, "format must be one of"),
+        (["--delimiter", ";"], 1, "delimited by ','"),
+        (["--encoding", "klingon"], 1, "no encoding"),
+    ],
+    ids=str,
+)
+def test_predict_with_what_makes_no_sense(
+    argv: list[str],
+    code: int,
+    why: str,
+    files: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [f"{files}/m.caveat", f"{files}/t.csv", "-o", f"{tmp_path}/o.csv"]
+    assert main(["predict", *given, *argv]) == code
+    assert why in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_units_are_pairs(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["fit", f"{files}/t.csv", "-t", "y", "-o", f"{files}/n", "--unit", "mm"]
+    assert main(given) == 2 and "COLUMN=UNIT" in capsys.readouterr().err
+
+
+def test_only_models_of_tables_predict_tables(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caveat.save(torch.nn.Linear(2, 1), tmp_path / "net")
+    given = [f"{tmp_path}/net", f"{files}/t.csv", "-o", f"{tmp_path}/o.csv"]
+    assert main(["predict", *given]) == 1
+    assert "It holds a network" in capsys.readouterr().err
+
+
+def test_notes_and_warnings_are_lines(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = mixed(3)
+    frame["kind"], frame["size"] = "new", None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    given = [f"{files}/m.caveat", f"{tmp_path}/t.csv", "-o", f"{tmp_path}/o.csv"]
+    assert main(["predict", *given]) == 1
+    assert "row 1: column 'kind'" in capsys.readouterr().err
+    assert main(["predict", *given, "--unseen", "missing"]) == 0
+    shown = capsys.readouterr().err
+    assert "note: 3 rows: 'kind'" in shown and "note: 3 rows: 'size'" in shown
+
+
+def test_audit_prints_the_sites(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "tests.files.test_auditing:build"
+    assert main(["audit", name, "--shape", "3,4"]) == 0
+    assert "0.25" in capsys.readouterr().out
+    assert main(["audit", name]) == 1
+    assert "--shape" in capsys.readouterr().err
+
+
+def test_ctrl_c_leaves_nothing(
+    files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stop(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("caveat.frames.model.FrameModel.answers", stop)
+    given = [f"{files}/m.caveat", f"{files}/t.csv", "-o", f"{tmp_path}/o.csv"]
+    assert main(["predict", *given]) == 130
+    assert "nothing was written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_that_is_closed_early_is_no_error(files: Path, tmp_path: Path) -> None:
+    """Nothing is printed of it, neither at once nor at exit."""
+    mixed(5000).to_csv(tmp_path / "t.csv", index=False)
+    run = f"{sys.executable} -m caveat.cli predict {files}/m.caveat - -o - --draws 2"
+    done = subprocess.run(
+        f"cat {tmp_path}/t.csv | ({run}; echo $? >&2) | head -2",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[0].startswith('"y_mean"')
+    assert done.stderr.split() in (["0"], ["0", "0"]), done.stderr
+
+
+def test_pyarrow_is_an_extra(files: Path) -> None:
+    """Its absence is told; other files are loaded without it."""
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from caveat.cli import main\n"
+        f"print(main(['predict', '{files}/m.caveat', 't.csv', '-o', 'o.csv']))\n"
+        "import caveat, torch\n"
+        f"caveat.save(torch.nn.Linear(2, 1), '{files}/net')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1"] and "caveat[files]" in done.stderr

@@ -16,7 +16,7 @@ TREE = {
     if inspect.isclass(value) and issubclass(value, errors.CaveatError)
 }
 # Raised by what a protocol asks for, not told to a user as something gone wrong.
-PROTOCOLS = {"AttributeError", "StopIteration", "typer.Exit"}
+PROTOCOLS = {"AttributeError", "StopIteration", "typer.Exit", "typer.BadParameter"}
 # Signals between our own functions: caught before a user can see them.
 SIGNALS = {
     "AutogradInside": "sampling/guard.py",

@@ -1,7 +1,12 @@
 """The command line: parse, call one public function, print."""
 
 import inspect
+import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +17,31 @@ from caveat.errors import CaveatError, StoppedError
 from caveat.papers.catalogue import REPRODUCTIONS, Option, Reproduction
 
 _INTERRUPTED = 130  # the exit code that shells know for Ctrl-C
+_TABLES = "CSV, Parquet, Arrow or JSON lines; - is standard input."
+_Format = Annotated[
+    str | None, typer.Option(help="csv, parquet, arrow or jsonl; else by the name.")
+]
+_Delimiter = Annotated[
+    str | None, typer.Option(help="Of CSV; else a comma, of .tsv a tab.")
+]
+_Encoding = Annotated[str, typer.Option(help="Of CSV.")]
+
+
+class Preset(StrEnum):
+    """Of `caveat fit`."""
+
+    auto = "auto"
+    fast = "fast"
+    best = "best"
+
+
+class Unseen(StrEnum):
+    """Of `caveat predict`."""
+
+    error = "error"
+    missing = "missing"
+
+
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
@@ -21,6 +51,36 @@ app = typer.Typer(
     add_completion=False,
     context_settings=_HELP,  # for all commands below it
 )
+
+
+@contextmanager
+def _running() -> Iterator[None]:
+    """Long work: warnings as lines, Ctrl-C as an error, a closed pipe as the end."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _warned
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise StoppedError("stopped by Ctrl-C; nothing was written.") from None
+        except BrokenPipeError:
+            # Whoever reads has enough. What is left must not fail at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit from None
+
+
+def _warned(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"caveat: warning: {message}", err=True)
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    """COLUMN=UNIT, several times."""
+    found = {}
+    for text in texts:
+        name, sign, value = text.rpartition("=")
+        if not (sign and name and value):
+            raise typer.BadParameter(f"--unit must be COLUMN=UNIT. Got {text!r}.")
+        found[name] = value
+    return found
 
 
 def _version(wanted: bool) -> None:
@@ -57,6 +117,210 @@ def demo(
     from caveat.demo import run  # here: it brings torch
 
     run(output, quick=quick, seed=seed)
+
+
+@app.command()
+def fit(  # noqa: PLR0913, an option each
+    table: Annotated[str, typer.Argument(help=f"Rows to learn from. {_TABLES}")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file.")],
+    classify: Annotated[
+        bool, typer.Option("--classify", help="The target holds labels.")
+    ] = False,
+    drop: Annotated[list[str], typer.Option(help="A column not to use.")] = [],  # noqa: B006
+    use: Annotated[
+        list[str], typer.Option(help="A column to use that looks like an identifier.")
+    ] = [],  # noqa: B006
+    category: Annotated[
+        list[str], typer.Option(help="A column of codes that look like numbers.")
+    ] = [],  # noqa: B006
+    unit: Annotated[
+        list[str], typer.Option(help="COLUMN=UNIT, kept with the model.")
+    ] = [],  # noqa: B006
+    missing: Annotated[
+        list[str], typer.Option(help="A text that stands for nothing, such as '?'.")
+    ] = [],  # noqa: B006
+    decimal: Annotated[str, typer.Option(help="Decimal sign in CSV.")] = ".",
+    preset: Annotated[
+        Preset, typer.Option(help="What the choice of a model may cost.")
+    ] = Preset.auto,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same model.")
+    ] = 0,
+    format: _Format = None,
+    delimiter: _Delimiter = None,
+    encoding: _Encoding = "utf-8",
+) -> None:
+    """Fit a model to a table, with columns as they come, and write a model file.
+
+    Numbers, categories, booleans, dates and missing values are told apart; columns that
+    are constant or name rows are left out. What was done is printed.
+    """
+    from caveat._drafts import checked_output
+    from caveat.files import save
+    from caveat.frames import Dialect, fit_file
+
+    with _running():
+        checked_output(output)
+        model = fit_file(
+            table,
+            target=target,
+            dialect=Dialect(format, delimiter, encoding),
+            classify=classify,
+            drop=drop,
+            use=use,
+            categories=category,
+            units=_pairs(unit),
+            missing=missing,
+            decimal=decimal,
+            preset=preset.value,
+            seed=seed,
+            progress=True,
+        )
+        save(model, output)
+        for line in model.lines():
+            typer.echo(line)
+        typer.echo(f"written: {output}")
+
+
+@app.command()
+def predict(  # noqa: PLR0913, an option each
+    model: Annotated[Path, typer.Argument(help="A model file of `caveat fit`.")],
+    table: Annotated[str, typer.Argument(help=f"Rows to predict. {_TABLES}")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Where answers go, as the table.")
+    ],
+    level: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Of the intervals.")
+    ] = 0.9,
+    draws: Annotated[
+        int | None, typer.Option(min=2, help="Draws for each row.")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Draw until the error is this part of the spread."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same numbers.")
+    ] = 0,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the columns of the table.")
+    ] = False,
+    unseen: Annotated[
+        Unseen, typer.Option(help="What a category is that fit has not seen.")
+    ] = Unseen.error,
+    format: _Format = None,
+    output_format: Annotated[
+        str | None, typer.Option(help="Of the answers, as --format.")
+    ] = None,
+    delimiter: _Delimiter = None,
+    encoding: _Encoding = "utf-8",
+) -> None:
+    """Predict the rows of a table by a model file, in batches.
+
+    Answers of a regression of y are y_mean, y_std, y_lower, y_upper and y_epistemic; of
+    a classification y_label, y_prob_CLASS, y_entropy and y_mutual_information. The
+    output appears only when it is complete.
+    """
+    if draws is not None and tolerance is not None:
+        raise typer.BadParameter("--draws and --tolerance cannot both be given.")
+    from caveat.files import load_frame
+    from caveat.frames import Asking, Dialect, predict_file
+
+    with _running():
+        asking = Asking.of(level=level, n_draws=draws, tolerance=tolerance, seed=seed)
+        done = predict_file(
+            load_frame(model),
+            table,
+            output,
+            asking=asking,
+            keep=keep,
+            unseen=unseen.value,
+            reads=Dialect(format, delimiter, encoding),
+            writes=Dialect(output_format, delimiter if output == "-" else None),
+            progress=True,
+        )
+        for note in done.notes:
+            typer.echo(f"caveat: note: {note}", err=True)
+        if output != "-":
+            typer.echo(f"written: {output}, {done.n_rows} rows", err=True)
+
+
+@app.command()
+def report(  # noqa: PLR0913, an option each
+    model: Annotated[Path, typer.Argument(help="A model file of `caveat fit`.")],
+    table: Annotated[
+        str, typer.Argument(help=f"Rows it has not learned from. {_TABLES}")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The page, such as report.html.")
+    ],
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    draws: Annotated[
+        int | None, typer.Option(min=2, help="Draws for each row.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same numbers.")
+    ] = 0,
+    unseen: Annotated[
+        Unseen, typer.Option(help="What a category is that fit has not seen.")
+    ] = Unseen.error,
+    format: _Format = None,
+    delimiter: _Delimiter = None,
+    encoding: _Encoding = "utf-8",
+) -> None:
+    """Report on a model and a table whose outcomes are known: one HTML page.
+
+    Are its intervals true, what would deferring buy, which rows need a person? The page
+    loads nothing, and can be sent around.
+    """
+    from caveat._drafts import checked_output
+    from caveat.files import load_frame
+    from caveat.frames import Dialect
+    from caveat.reports import report_table
+
+    with _running():
+        checked_output(output)
+        made = report_table(
+            load_frame(model),
+            table,
+            dialect=Dialect(format, delimiter, encoding),
+            n_draws=draws,
+            seed=seed,
+            unseen=unseen.value,
+            title=title,
+            about={"command": f"caveat report {model} {table} -o {output}"},
+        )
+        made.save(output)
+        for sentence in made.verdict:
+            typer.echo(sentence)
+        typer.echo(f"written: {output}")
+
+
+@app.command()
+def audit(
+    build: Annotated[
+        str,
+        typer.Argument(
+            help="package.module:function that returns a network, or a network and "
+            "inputs for it."
+        ),
+    ],
+    weights: Annotated[
+        Path | None, typer.Option(help="Its weights, safetensors.", dir_okay=False)
+    ] = None,
+    shape: Annotated[
+        list[str],
+        typer.Option(help="Of a random input, rows first, as 4,3,32,32."),
+    ] = [],  # noqa: B006
+) -> None:
+    """List every place where a network draws noise, and what it would do in eval."""
+    from rich.console import Console
+
+    from caveat.files.auditing import audit_built
+
+    with _running():
+        Console().print(audit_built(build, weights=weights, shapes=shape))
 
 
 reproduce = typer.Typer(
@@ -161,7 +425,8 @@ def main(argv: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0 if all went well, 2 for arguments that make no sense, 130 if
+        The exit code: 0 if all went well (also if the reader of a pipe has gone), 1
+        for an error that is told in words, 2 for arguments that make no sense, 130 if
         it was stopped by Ctrl-C.
     """
     try:

@@ -2,13 +2,14 @@
 
 import pytest
 
+import caveat
 from benchmarks import bench_predict
 from benchmarks.bench_predict import Answers
 
 
 def test_times_of_one_process(tmp_path):
-    bench_predict.fitted("bernoulli").save(tmp_path)
-    found = bench_predict.measured(tmp_path)
+    caveat.save(bench_predict.fitted("bernoulli"), tmp_path / "m")
+    found = bench_predict.measured(tmp_path / "m")
     assert min(vars(found).values()) > 0
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import caveat
 from caveat import noise
 from caveat.estimators import DropoutClassifier, DropoutRegressor, Prior, Schedule
 
@@ -34,8 +35,8 @@ def test_a_family_is_learned_saved_and_loaded(family, tmp_path):
     assert np.mean((mean - Y) ** 2) < 0.3 * np.var(Y)
     assert (model.predictive(X).epistemic_variance > 0).all()
     assert model.weight_decays_ == ()
-    model.save(tmp_path)
-    again = DropoutRegressor.load(tmp_path)
+    caveat.save(model, tmp_path / "m")
+    again = caveat.load(tmp_path / "m")
     assert again.noise == family
     for found, expected in zip(
         again.predict(X, return_std=True), (mean, std), strict=True

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+import caveat
 from caveat.errors import ParameterError
 from caveat.estimators import DropoutClassifier, DropoutRegressor, predictive_of
 from caveat.estimators import classifier as classifier_module
@@ -100,8 +101,8 @@ def test_a_classifier_keeps_its_labels(labels, cheap, tmp_path):
     model = DropoutClassifier(random_state=0).fit(x, y)
     assert model.score(x, y) > 0.8 and set(model.predict(x)) <= set(labels)
     assert model.sample_y(x, 3).shape == (3, 90)
-    model.save(tmp_path)
-    again = DropoutClassifier.load(tmp_path)
+    caveat.save(model, tmp_path / "m")
+    again = caveat.load(tmp_path / "m")
     assert np.array_equal(again.predict_proba(x), model.predict_proba(x))
     assert again.candidates_ == model.candidates_
 
@@ -109,8 +110,8 @@ def test_a_classifier_keeps_its_labels(labels, cheap, tmp_path):
 def test_saving_a_pool(cheap, tmp_path):
     x, y = rows(n_outputs=2)
     model = DropoutRegressor(random_state=0).fit(x, y)
-    model.save(tmp_path)
-    again = DropoutRegressor.load(tmp_path)
+    caveat.save(model, tmp_path / "m")
+    again = caveat.load(tmp_path / "m")
     assert np.array_equal(again.predict(x), model.predict(x))
     assert again.chosen_ == model.chosen_
     assert again.validation_log_likelihood_ == model.validation_log_likelihood_

@@ -17,6 +17,7 @@ from torch import nn
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 from torch.testing import assert_close
 
+import caveat
 from caveat import MCDropout
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.estimators import (
@@ -563,8 +564,8 @@ def test_the_loss_curve_falls_and_is_kept(tmp_path):
     model = DropoutRegressor(n_members=2, schedule=schedule, random_state=0)
     curve = model.fit(x, np.sin(x[:, 0])).loss_curve_
     assert len(curve) == 20 and curve[-1] < 0.5 * curve[0]
-    model.save(tmp_path / "model")
-    assert DropoutRegressor.load(tmp_path / "model").loss_curve_ == curve
+    caveat.save(model, tmp_path / "model")
+    assert caveat.load(tmp_path / "model").loss_curve_ == curve
 
 
 def test_names_of_the_columns_of_a_prediction(tmp_path):
@@ -580,6 +581,6 @@ def test_names_of_the_columns_of_a_prediction(tmp_path):
     ):
         model = DropoutRegressor(**settings).fit(x, y)
         assert model.get_feature_names_out().tolist() == names
-        model.save(tmp_path / "m")
-        same = DropoutRegressor.load(tmp_path / "m")
+        caveat.save(model, tmp_path / "m")
+        same = caveat.load(tmp_path / "m")
         assert same.get_feature_names_out().tolist() == names

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -15,16 +14,15 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor, nn
 
 from caveat import _validation as validation
-from caveat.errors import DataError, ParameterError
+from caveat.errors import ParameterError, ShapeError
 from caveat.estimators.checking import validate_data
 from caveat.estimators.presets import AUTO, DEFAULTS, given_arguments
 from caveat.estimators.prior import Prior, checked_prior
-from caveat.estimators.saving import Stored, from_plain, read, write
 from caveat.estimators.seeds import seed_of
 from caveat.estimators.tables.classification import TableClassification
 from caveat.estimators.tables.records import Candidate, curve_of, told
 from caveat.estimators.tables.regression import TableRegression, networks_of
-from caveat.estimators.tables.storing import put_together, settled, taken_apart
+from caveat.estimators.tables.settling import settled
 from caveat.estimators.trainer import Trainer
 from caveat.noise import Noise
 from caveat.predictive import Predictive
@@ -45,7 +43,6 @@ Array = NDArray[np.float64]
 Table = TableRegression | TableClassification
 
 _AT_ONCE = 2**23  # numbers drawn at once, if only a summary of them is wanted
-_UNITS = ("x_mean", "x_std", "y_mean", "y_std")
 
 
 class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
@@ -96,68 +93,6 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     def predictive(self, X: Any) -> Predictive:
         """The predictive distribution of each row."""
 
-    def save(self, path: Any) -> None:
-        """Write the fitted estimator into a folder, without pickle.
-
-        Parameters
-        ----------
-        path : str or Path
-            A folder, made if need be: ``tensors.safetensors`` holds the weights and
-            units, ``estimator.json`` the parameters and all else.
-
-        Notes
-        -----
-        A ``random_state`` that is not an int is saved as None; predictions are the same
-        all the same, as their seed is saved.
-        """
-        check_is_fitted(self, "networks_")
-        parameters = self.get_params(deep=False)
-        if not isinstance(self.random_state, int | np.integer):
-            parameters["random_state"] = None
-        state = {
-            "n_features_in": self.n_features_in_,
-            "feature_names_in": getattr(self, "feature_names_in_", None),
-            "seed": self._seed,
-        }
-        tensors: dict[str, Tensor] = {}
-        if self._table is None:
-            tensors = self._tensors()
-            state |= {
-                "n_networks": len(self.networks_),
-                "lengthscale": self.lengthscale_,
-                "weight_decays": self.weight_decays_,
-                "bias_weight_decay": self.bias_weight_decay_,
-                "n_steps": self.n_steps_,
-                "loss_curve": self.loss_curve_,
-            }
-        else:
-            state |= {
-                "table": taken_apart(self._table, "table", tensors),
-                "candidates": [asdict(c) for c in self.candidates_],
-            }
-        stored = Stored(parameters, state | self._own_state(), tensors)
-        write(path, type(self).__name__, stored)
-
-    @classmethod
-    def load(cls, path: Any) -> Self:
-        """Read an estimator that :meth:`save` has written.
-
-        Parameters
-        ----------
-        path : str or Path
-            The folder.
-
-        Returns
-        -------
-        DropoutRegressor or DropoutClassifier
-            Fitted, with the same predictions.
-        """
-        stored = read(path, cls.__name__)
-        try:
-            return cls._from_stored(stored)
-        except (KeyError, TypeError) as error:
-            raise DataError(f"{path} is damaged or incomplete: {error!r}.") from error
-
     # ------------------------------------------------------------ for subclasses
 
     @abstractmethod
@@ -170,7 +105,7 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _own_state(self) -> dict[str, Any]:
-        """What a subclass has learned, for the JSON file."""
+        """What a subclass has learned, by name."""
 
     @abstractmethod
     def _restore(self, state: dict[str, Any]) -> None:
@@ -292,56 +227,70 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------ storage
 
-    def _tensors(self) -> dict[str, Tensor]:
-        found = {n: torch.from_numpy(getattr(self.scaling_, n)) for n in _UNITS}
-        for number, net in enumerate(self.networks_):
-            for name, tensor in net.state_dict().items():
-                found[f"network.{number}.{name}"] = tensor
-        return found
+    def _saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parameters and state, of which ``caveat.save`` writes a file.
+
+        A ``random_state`` that is not an int is saved as None; predictions are the same
+        all the same, as their seed is saved.
+        """
+        check_is_fitted(self, "networks_")
+        parameters = self.get_params(deep=False)
+        if not isinstance(self.random_state, int | np.integer):
+            parameters["random_state"] = None
+        state = {
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": getattr(self, "feature_names_in_", None),
+            "seed": self._seed,
+            "own": self._own_state(),
+        }
+        if self._table is not None:
+            pool = {"table": self._table, "candidates": list(self.candidates_)}
+            return parameters, state | pool
+        return parameters, state | {
+            "scaling": self.scaling_,
+            "networks": [dict(net.state_dict()) for net in self.networks_],
+            "lengthscale": self.lengthscale_,
+            "weight_decays": self.weight_decays_,
+            "bias_weight_decay": self.bias_weight_decay_,
+            "n_steps": self.n_steps_,
+            "loss_curve": self.loss_curve_,
+        }
 
     @classmethod
-    def _from_stored(cls, stored: Stored) -> Self:
-        parameters = {n: from_plain(v) for n, v in stored.parameters.items()}
+    def _from_saved(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The way back from ``_saved``."""
         estimator = cls(**parameters)
-        state, tensors = stored.state, stored.tensors
         estimator.n_features_in_ = state["n_features_in"]
         if state["feature_names_in"] is not None:
-            names = np.array(state["feature_names_in"], dtype=object)
-            estimator.feature_names_in_ = names
+            estimator.feature_names_in_ = state["feature_names_in"]
         estimator._seed = state["seed"]
+        estimator._restore(state["own"])
         if "table" in state:
-            estimator._restore(state)
-            table = put_together(state["table"], tensors)
-            own = [
-                Candidate(**c | {"loss_curve": tuple(c["loss_curve"])})
-                for c in state["candidates"]
-            ]
-            estimator._keep_table(table, own, state["seed"])
+            own = list(state["candidates"])
+            estimator._keep_table(state["table"], own, state["seed"])
             return estimator
         estimator._table = None
         estimator.candidates_, estimator.chosen_ = (), ""
         estimator.lengthscale_ = state["lengthscale"]
-        estimator.weight_decays_ = tuple(state["weight_decays"])
+        estimator.weight_decays_ = state["weight_decays"]
         estimator.bias_weight_decay_ = state["bias_weight_decay"]
-        estimator.n_steps_ = tuple(state["n_steps"])
-        estimator.loss_curve_ = list(state["loss_curve"])
-        estimator.scaling_ = Scaling(*(tensors[n].numpy() for n in _UNITS))
-        estimator._restore(state)
-        numbers = range(state["n_networks"])
-        estimator.networks_ = tuple(estimator._network(tensors, n) for n in numbers)
+        estimator.n_steps_ = state["n_steps"]
+        estimator.loss_curve_ = state["loss_curve"]
+        estimator.scaling_ = state["scaling"]
+        nets = (estimator._network(own) for own in state["networks"])
+        estimator.networks_ = tuple(nets)
         estimator._ensemble = Ensemble(estimator._trained(), estimator.scaling_)
         return estimator
 
-    def _network(self, tensors: dict[str, Tensor], number: int) -> nn.Sequential:
-        net = untrained(self._spec(), self._architecture(), 0)
-        head = f"network.{number}."
-        own = {
-            n.removeprefix(head): t for n, t in tensors.items() if n.startswith(head)
-        }
-        try:
-            net.load_state_dict(own)
-        except RuntimeError as error:
-            raise DataError(f"Network {number} does not fit: {error}") from error
+    def _network(self, weights: dict[str, Tensor]) -> nn.Sequential:
+        shape = self._architecture()
+        if shape.n_parameters > sum(w.numel() for w in weights.values()):
+            raise ShapeError(  # before there is memory for it
+                f"a network of {shape.n_parameters} weights must be saved with all of "
+                f"them. Got {sum(w.numel() for w in weights.values())}."
+            )
+        net = untrained(self._spec(), shape, 0)
+        net.load_state_dict(weights)
         return net.eval()
 
     def _architecture(self) -> Architecture:

@@ -23,7 +23,6 @@ from caveat.estimators.checking import validate_data
 from caveat.estimators.labels import label_numbers
 from caveat.estimators.presets import AUTO, preset_of
 from caveat.estimators.prior import Prior
-from caveat.estimators.saving import labels_as_plain, labels_from_plain
 from caveat.estimators.seeds import seed_of
 from caveat.estimators.tables.budget import budget_of
 from caveat.estimators.tables.classification import (
@@ -365,10 +364,10 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
 
     def _own_state(self) -> dict[str, Any]:
         return {
-            "classes": labels_as_plain(self.classes_),
+            "classes_": self.classes_,
             "validation_log_likelihood_": self.validation_log_likelihood_,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.classes_ = labels_from_plain(state["classes"])
-        self.validation_log_likelihood_ = state.get("validation_log_likelihood_")
+        self.classes_ = state["classes_"]
+        self.validation_log_likelihood_ = state["validation_log_likelihood_"]

@@ -453,9 +453,7 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
 
     def _restore(self, state: dict[str, Any]) -> None:
         for name in _STATE:
-            value = state[name]
-            setattr(self, name, np.array(value) if isinstance(value, list) else value)
-        self._target_names = tuple(state["_target_names"])
+            setattr(self, name, state[name])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

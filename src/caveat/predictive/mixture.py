@@ -118,11 +118,13 @@ def _solve(components: Tensor, noise_std: Tensor, level: float) -> Tensor:
     std = (components.square().mean(0) + noise_std.square().mean(0)).sqrt()
     x = (score * std).clamp(low, high)
     for turn in range(_ROUNDS):
-        if bool((high - low <= _WIDTH * std).all()):
+        wide = high - low > _WIDTH * std  # a row that is done waits for no other
+        if not bool(wide.any()):
             break
         cdf, density = _cdf_and_density(components, noise_std, x)
         below = cdf < level
-        low, high = torch.where(below, x, low), torch.where(below, high, x)
+        low = torch.where(wide & below, x, low)
+        high = torch.where(wide & ~below, x, high)
         # A step goes at least so far that the root changes sides and closes the gap.
         least = torch.where(below, 0.5 * _WIDTH, -0.5 * _WIDTH) * std
         step = (level - cdf) / density

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.special import logsumexp
 
+import caveat
 from caveat.estimators import DropoutRegressor
 from caveat.estimators.tables import regression
 from caveat.estimators.tables.budget import budget_of
@@ -102,8 +103,8 @@ def test_best_saves_loads_and_gives_the_same(tmp_path, monkeypatch):
     x, y = growing_noise(400)
     model = DropoutRegressor(preset="best", random_state=0, n_draws=50).fit(x, y[:, 0])
     assert NAME in model.chosen_
-    model.save(tmp_path / "model")
-    same = DropoutRegressor.load(tmp_path / "model")
+    caveat.save(model, tmp_path / "model")
+    same = caveat.load(tmp_path / "model")
     torch.testing.assert_close(
         same.predictive(x[:9]).mean, model.predictive(x[:9]).mean, rtol=0, atol=0
     )

@@ -90,7 +90,8 @@ class Ridge:
         found = inside + z @ self.weights + self.intercept
         found += self.level * rng.standard_normal((n_draws, 1, outputs))
         rest = z - along @ self.basis.T
-        if rest.size and np.abs(rest).max() > 1e-8:
+        rest[np.abs(rest).max(1, initial=0.0) <= 1e-8] = 0.0  # whatever other rows are
+        if rest.any():
             outside = rng.standard_normal((n_draws, x.shape[1], outputs))
             found += rest @ (outside * self.free)
         return found

@@ -1,0 +1,225 @@
+"""Kinds of columns, which of them are of no use, and what is said of it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from caveat.errors import DataError, ParameterError
+from caveat.frames import FrameModel, as_source, open_table
+from caveat.frames.learning import Origin, Wishes, learn_columns, learn_target
+from caveat.frames.values import Spelling
+from tests.frames.data import mixed, quick_model
+
+
+def schema_of(table, *, origin=None, spelling=None, **wishes):
+    """Without fitting anything."""
+    rows = as_source(table).whole()
+    spelling, origin = spelling or Spelling(), origin or Origin("t.csv")
+    target, _, has = learn_target(
+        rows, "y", classify=False, origin=origin, spelling=spelling
+    )
+    own = Wishes(**wishes)
+    return learn_columns(rows.filter(pa.array(has)), target, own, origin, spelling)
+
+
+def texts(n_rows=30, **columns):
+    """As a CSV file has them."""
+    found = {"y": [str(i) for i in range(n_rows)]}
+    for name, values in columns.items():
+        found[name] = [values[i % len(values)] for i in range(n_rows)]
+    return pa.table(found)
+
+
+UNTYPED = Origin("t.csv", is_untyped=True)
+
+
+def test_all_kinds_of_a_typed_table():
+    schema = quick_model().schema
+    kinds = {c.name: c.kind for c in schema.columns}
+    assert kinds == {
+        "size": "number",
+        "kind": "category",
+        "zip": "category",
+        "flag": "boolean",
+        "when": "time",
+        "whole": "number",
+        "gap": "number",
+        "who": "category",
+    }
+    assert [d.name for d in schema.dropped] == ["name", "label"]
+    assert "identifier-like" in schema.dropped[0].reason
+    when = next(c for c in schema.columns if c.name == "when")
+    assert when.parts == ("days", "day", "week", "year")
+    assert json.loads(json.dumps(schema.plain()))["columns"][0]["name"] == "size"
+
+
+def test_a_csv_file_has_the_same_schema(tmp_path):
+    frame = mixed()
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with open_table(tmp_path / "t.csv") as source:
+        rows = source.whole()
+    origin, spelling = Origin("t.csv", is_untyped=True), Spelling()
+    found = []
+    for table, own in ((rows, origin), (as_source(frame).whole(), Origin("t.csv"))):
+        target, y, _ = learn_target(
+            table, "y", classify=False, origin=own, spelling=spelling
+        )
+        found.append((learn_columns(table, target, Wishes(), own, spelling), y))
+    assert found[0][0] == found[1][0]
+    assert np.array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "2", "3"], "number"),
+        (["1", "2.5", "-3e4", "+7", " 4 "], "number"),
+        (["1", "NA", "n/a", "NaN", "null", "", "<NA>", "2"], "number"),
+        (["1,234", "12", "1,234,567.5"], "number"),
+        (["01", "02", "10"], "category"),
+        (["0", "0.5", "-0.25"], "number"),
+        (["true", "False", "TRUE", ""], "boolean"),
+        (["yes", "no"], "category"),
+        (["2024-01-31", "2023-02-01"], "time"),
+        (["2024-01-31 12:00", "2023-02-01T01:02:03.5"], "time"),
+        (["2024-01-31T12:00Z", "2023-02-01T01:02:03+02:00"], "time"),
+        (["2024-01-31", "soon"], "category"),
+        (["1", "2", "three"], "category"),
+        (["a", "b", "NA"], "category"),
+    ],
+    ids=str,
+)
+def test_kinds_of_texts(values, kind):
+    (column,) = schema_of(texts(x=values), origin=UNTYPED).columns
+    assert column.kind == kind
+    assert bool(column.n_missing) == any(v in ("NA", "", "null") for v in values)
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ({"x": ["5"]}, "constant, 5"),
+        ({"x": ["a"]}, "constant, 'a'"),
+        ({"x": ["true"]}, "constant, 1"),
+        ({"x": ["", "NA"]}, "empty"),
+        ({"x": [f"u{i}" for i in range(30)]}, "30 different texts"),
+        ({"x": [str(i) for i in range(30)]}, "counts the rows"),
+        ({"user_id": [str(7 * i) for i in range(30)]}, "30 different numbers"),
+        ({"x": [str(10**20 + 10**6 * i) for i in range(30)]}, "30 different"),
+        ({"x": [f"{i + 1}/1/2020" for i in range(30)]}, "looks like dates"),
+    ],
+    ids=str,
+)
+def test_columns_of_no_use(column, reason):
+    schema = schema_of(texts(good=["1.5", "2.5"], **column), origin=UNTYPED)
+    (dropped,) = schema.dropped
+    assert reason in dropped.reason
+    assert any(reason in line for line in schema.lines())
+
+
+def test_numbers_that_only_look_like_identifiers_stay():
+    values = [str(1000 - 3 * i) for i in range(30)]
+    assert schema_of(texts(x=values), origin=UNTYPED).needed == ("x",)
+
+
+def test_what_the_user_says_counts():
+    table = texts(x=[str(i) for i in range(30)], id=["1", "2"], other=["7", "8"])
+    schema = schema_of(
+        table,
+        origin=UNTYPED,
+        use=("x",),
+        drop=("other",),
+        categories=("id",),
+        units={"x": "mm"},
+    )
+    assert {c.name: (c.kind, c.unit) for c in schema.columns} == {
+        "x": ("number", "mm"),
+        "id": ("category", None),
+    }
+    assert schema.dropped[0].reason == "as asked"
+
+
+def test_units_of_arrow_are_kept():
+    field = pa.field("x", pa.float64(), metadata={"unit": "kg"})
+    y = pa.field("y", pa.float64(), metadata={"units": "m"})
+    table = pa.table([[1.0, 2.0, 5.0], [1.0, 2.0, 3.0]], pa.schema([field, y]))
+    model = FrameModel.fit(table, target="y", preset="fast")
+    assert model.schema.columns[0].unit == "kg" and model.schema.target.unit == "m"
+
+
+def test_a_gap_in_a_constant_is_news():
+    (column,) = schema_of(texts(x=["3", ""]), origin=UNTYPED).columns
+    assert column.features == ("x", "x is missing")
+
+
+def test_rare_categories_share_a_feature():
+    values = [f"c{i}" for i in range(40)] * 3
+    (column,) = schema_of(texts(120, x=values), origin=UNTYPED).columns
+    assert len(column.categories) == 40 and column.n_shown == 29
+    assert len(column.features) == 30 and column.features[-1] == "x=(other)"
+
+
+def test_types_that_are_no_use():
+    table = pa.table({"y": [1.0, 2.0], "x": [[1], [2]], "z": [3.0, 5.0]})
+    (dropped,) = schema_of(table).dropped
+    assert dropped.reason == "of the type list<item: int64>"
+
+
+@pytest.mark.parametrize(
+    ("table", "settings", "why"),
+    [
+        ({"a": [1.0, 2.0]}, {}, "must have the target column 'y'"),
+        ({"y": [1.0, 2.0]}, {}, "must have a column to predict"),
+        ({"y": [1.0, 2.0], "a": [1, 1]}, {}, "'a' is constant, 1"),
+        ({"y": [None, None], "a": [1, 2]}, {}, "holds no values"),
+        ({"y": [1.0, None], "a": [1, 2]}, {}, "at least 2 rows"),
+        ({"y": [3.0, 3.0], "a": [1, 2]}, {}, "different numbers. All rows hold 3.0"),
+        ({"y": [1.0, np.inf], "a": [1, 2]}, {}, "row 2: column 'y'.*infinite"),
+        ({"y": ["p", "q"], "a": [1, 2]}, {}, "row 1: column 'y'.*classify"),
+        ({"y": ["p", "p"], "a": [1, 2]}, {"classify": True}, "two classes"),
+        ({"y": [0.5, 1.0], "a": [1, 2]}, {"classify": True}, "this is 0.5"),
+        ({"y": [[1], [2]], "a": [1, 2]}, {}, "numbers or labels"),
+    ],
+    ids=str,
+)
+def test_tables_that_cannot_be_fitted(table, settings, why):
+    with pytest.raises(DataError, match=why):
+        FrameModel.fit(table, target="y", **settings)
+
+
+def test_wishes_that_cannot_be_met():
+    table = {"y": [1.0, 2.0], "a": [1.0, 2.0]}
+    with pytest.raises(ParameterError, match="no column 'b'"):
+        FrameModel.fit(table, target="y", drop=["b"])
+    with pytest.raises(ParameterError, match="cannot be dropped"):
+        FrameModel.fit(table, target="y", drop=["y"])
+    with pytest.raises(ParameterError, match="decimal must be"):
+        FrameModel.fit(table, target="y", decimal=";")
+    with pytest.raises(DataError, match="different names"):
+        twice = pa.Table.from_arrays([[1.0, 2.0]] * 3, ["y", "a", "a"])
+        FrameModel.fit(twice, target="y")
+
+
+def test_a_comma_is_not_guessed():
+    with pytest.raises(DataError, match=r"row 1: column 'x' holds '0,5'.*--decimal"):
+        schema_of(texts(x=["0,5", "1,25"]), origin=UNTYPED)
+    semicolons = Origin("t.csv", is_untyped=True, delimiter=";")
+    with pytest.raises(DataError, match="decimals or thousands"):
+        schema_of(texts(x=["1,234", "5,678"]), origin=semicolons)
+    own = schema_of(
+        texts(x=["0,5", "1.234,25"]),
+        origin=semicolons,
+        spelling=Spelling(decimal=","),
+    )
+    assert own.columns[0].fill == pytest.approx((0.5 + 1234.25) / 2)
+
+
+def test_rows_without_a_target_are_left_out_and_counted():
+    frame = pd.DataFrame({"y": [1.0, None, 2.0, 4.0], "a": [1.0, 9.0, 3.0, 4.0]})
+    model = FrameModel.fit(frame, target="y", preset="fast")
+    assert model.schema.n_rows == 3 and model.schema.target.n_missing == 1
+    assert model.schema.columns[0].fill == 3.0
+    assert "left out: 1 rows without a target" in model.schema.lines()
