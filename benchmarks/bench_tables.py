@@ -36,6 +36,7 @@ QUICK = ["iris", "state crime"]
 MARGIN = 0.02  # nats
 COVERAGE = (0.85, 0.95)
 MANY_ROWS = 200
+LARGE, SECONDS = "20,000 rows", 25  # the set that is timed
 ORDER = (
     *("constant", "linear", "Gaussian process", "MLP", "random forest", "HistGB"),
     *("NGBoost", OURS),
@@ -178,7 +179,7 @@ def _met(sets: Sequence[TableSet], found: Found) -> dict[str, bool]:
     worst = min(gaps, key=lambda name: gaps[name])
     outside = _outside(sets, means)
     low, high = COVERAGE
-    return {
+    held = {
         f"best mean rank: {ours:.2f}, next {min(average.values()):.2f}": ours
         < min(average.values()),
         f"at most {MARGIN} nats worse than the better of constant and linear: least "
@@ -189,6 +190,10 @@ def _met(sets: Sequence[TableSet], found: Found) -> dict[str, bool]:
         )
         <= 1,
     }
+    if LARGE in means:
+        seconds = means[LARGE][OURS]["seconds"]
+        held[f"{LARGE} in at most {SECONDS} s: {seconds:.1f}"] = seconds <= SECONDS
+    return held
 
 
 def _gap(own: Found) -> float:

@@ -20,7 +20,7 @@ if keras.backend.backend() != "torch":
 layers = keras.layers
 
 FLAT, STEPS, IMAGE = (5,), (4, 3), (6, 6, 2)
-N_DRAWS = 150
+N_DRAWS = 64
 
 
 def chain(shape: tuple[int, ...], *parts: Any) -> Any:
