@@ -63,8 +63,8 @@ __all__ = [
 # Parts and names are imported when first asked for: nobody needs all of them.
 _PARTS = frozenset(
     """
-    data decisions estimators evaluation files frames maxent noise predictive rl
-    sampling theory training
+    data decisions engines estimators evaluation files frames maxent noise predictive
+    rl sampling scoring theory training
     """.split()
 )
 _NAMES = {

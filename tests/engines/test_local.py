@@ -8,7 +8,7 @@ import time
 import pytest
 from threadpoolctl import threadpool_info
 
-from caveat.papers.workers import spread
+from caveat.engines import spread
 
 
 def threads(_):
