@@ -63,8 +63,9 @@ def _answer(ray: Any, found: Any, job: J, on_lost: Callable[[J], A]) -> A:
         answer: A = ray.get(found)
     except lost:
         return on_lost(job)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from error
+    except ray.exceptions.RayTaskError as told:
+        error = told.cause  # as the job has raised it
+        raise error from told
     return answer
 
 

@@ -21,8 +21,8 @@ from caveat.frames.reading import FORMATS, PARQUET
 from caveat.predictive.base import count_of
 from caveat.scoring.folder import MANIFEST, ResultFolder, results_in
 from caveat.scoring.outcomes import Done, Failed, UnitsFailedError
-from caveat.scoring.units import Plan, Unit, check_apart, digest_of, plan_units
-from caveat.scoring.working import Task, score_unit
+from caveat.scoring.units import Unit, UnitPlan, check_apart, digest_of, plan_units
+from caveat.scoring.working import ScoringTask, score_unit
 
 _PACKAGES = ("torch", "numpy", "pyarrow")  # which decide about bytes
 _NOTES = 5  # that are shown
@@ -147,7 +147,7 @@ def score(  # noqa: PLR0913, a door: all but the files by name
         **{name: version(name) for name in _PACKAGES},
     }
     plan = plan_units(root, settings, reads)
-    task = Task(
+    task = ScoringTask(
         model=str(Path(model).resolve()),
         digest=digest,
         root=str(root.resolve()),
@@ -169,12 +169,14 @@ def score(  # noqa: PLR0913, a door: all but the files by name
 @dataclass
 class _Run:
     results: ResultFolder
-    plan: Plan
+    plan: UnitPlan
     engine: Engine
     n_workers: int | None
     address: str | None
 
-    def complete(self, task: Task, todo: Sequence[Unit], show: bool | None) -> None:
+    def complete(
+        self, task: ScoringTask, todo: Sequence[Unit], show: bool | None
+    ) -> None:
         """Do the units; raise when all that can be done are, or at Ctrl-C."""
         failures = list(self.plan.broken)
         answers = spread(
@@ -206,10 +208,11 @@ class _Run:
             ) from None
         if failures:
             saved = len(self.results.done)
-            raise UnitsFailedError.of(failures, saved, self.results.path)
+            error = UnitsFailedError.of(failures, saved, self.results.path)
+            raise error
 
 
-def _lost(task: Task, unit: Unit) -> Failed:
+def _lost(task: ScoringTask, unit: Unit) -> Failed:
     where = "" if unit.group is None else f", row group {unit.group}"
     return Failed(
         unit.source,
@@ -235,7 +238,7 @@ def _check(
 
 
 def _summary(
-    results: ResultFolder, plan: Plan, n_new: int, changed: Sequence[str]
+    results: ResultFolder, plan: UnitPlan, n_new: int, changed: Sequence[str]
 ) -> Scored:
     done = [(unit, results.done[unit.name]) for unit in plan.units]
     full = {unit.source for unit, own in done if own.rows}

@@ -51,7 +51,7 @@ class Unit:
         return self.source, self.group or 0
 
 
-class Plan(NamedTuple):
+class UnitPlan(NamedTuple):
     """All units in order, and the files of which there are none as they are broken."""
 
     units: list[Unit]
@@ -59,7 +59,7 @@ class Plan(NamedTuple):
     n_files: int
 
 
-def plan_units(root: Path, settings: Mapping[str, Any], reads: Dialect) -> Plan:
+def plan_units(root: Path, settings: Mapping[str, Any], reads: Dialect) -> UnitPlan:
     """The units of a file or a folder.
 
     Parameters
@@ -74,7 +74,7 @@ def plan_units(root: Path, settings: Mapping[str, Any], reads: Dialect) -> Plan:
 
     Returns
     -------
-    Plan
+    UnitPlan
     """
     ending = settings["output_format"]
     units: list[Unit] = []
@@ -97,7 +97,7 @@ def plan_units(root: Path, settings: Mapping[str, Any], reads: Dialect) -> Plan:
             mark = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
             name = f"{source}.{group or 0:05d}.{mark[:_SHOWN]}.{ending}"
             units.append(Unit(source, group, content, stamp, name))
-    return Plan(units, broken, count)
+    return UnitPlan(units, broken, count)
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -28,7 +28,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 @final
 @dataclass(frozen=True)
-class Task:
+class ScoringTask:
     """What all units of a run share; sent to every worker.
 
     Attributes
@@ -60,12 +60,12 @@ class Task:
         return root if root.is_file() else root / unit.source
 
 
-def score_unit(task: Task, unit: Unit) -> Done | Failed:
+def score_unit(task: ScoringTask, unit: Unit) -> Done | Failed:
     """Score a unit; whatever goes wrong with it is its own matter.
 
     Parameters
     ----------
-    task : Task
+    task : ScoringTask
         The run.
     unit : Unit
         Of its plan.
@@ -83,11 +83,11 @@ def score_unit(task: Task, unit: Unit) -> Done | Failed:
         return Failed(unit.source, why, is_fatal=number in _FULL)
 
 
-def _told(task: Task, unit: Unit, error: Exception) -> str:
+def _told(task: ScoringTask, unit: Unit, error: Exception) -> str:
     return f"{task.path_of(unit)} cannot be scored: {type(error).__name__}: {error}"
 
 
-def _scored(task: Task, unit: Unit) -> Done:
+def _scored(task: ScoringTask, unit: Unit) -> Done:
     model = _model(task.model, task.digest)
     path = task.path_of(unit)
     _check_unchanged(path, unit)
