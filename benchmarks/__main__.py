@@ -15,6 +15,7 @@ from benchmarks import (
     bench_peers,
     bench_predict,
     bench_sampling,
+    bench_scoring,
     bench_tables,
     bench_training,
 )
@@ -28,6 +29,7 @@ ALL = (
     bench_training,
     bench_predict,
     bench_files,
+    bench_scoring,
     bench_linear,
     bench_tables,
     bench_eyes,

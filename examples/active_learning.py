@@ -31,11 +31,11 @@ from torch.nn.functional import cross_entropy
 import caveat
 from caveat.data.images import load_mnist
 from caveat.decisions import ActiveLearner, LearningCurve, acquisition
+from caveat.engines import spread
 from caveat.estimators import DropoutClassifier, Schedule
 from caveat.papers.page import markdown_table
 from caveat.papers.records import read_records, write_records
 from caveat.papers.style import house_style, ink, line, name_axes, panels
-from caveat.papers.workers import spread
 from caveat.predictive import CategoricalPredictive
 
 Array = NDArray[Any]

@@ -40,10 +40,10 @@ from caveat.decisions.bandits import (
     WheelProblem,
     run_bandit,
 )
+from caveat.engines import spread
 from caveat.papers.page import markdown_table
 from caveat.papers.records import read_records, write_records
 from caveat.papers.style import house_style, panels
-from caveat.papers.workers import spread
 
 Array = NDArray[np.float64]
 

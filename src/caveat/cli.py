@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from caveat._version import __version__
+from caveat.engines import Engine
 from caveat.errors import CaveatError, StoppedError
 from caveat.papers.catalogue import REPRODUCTIONS, Option, Reproduction
 
@@ -298,6 +299,93 @@ def report(  # noqa: PLR0913, an option each
 
 
 @app.command()
+def score(  # noqa: PLR0913, an option each
+    model: Annotated[Path, typer.Argument(help="A model file of `caveat fit`.")],
+    tables: Annotated[Path, typer.Argument(help="A file, or a folder of them.")],
+    output: Annotated[Path, typer.Argument(help="A folder, new or empty.")],
+    engine: Annotated[
+        Engine, typer.Option(help="Processes of this machine, or Ray.")
+    ] = Engine.local,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="By default one per core.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run of this folder.")
+    ] = False,
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster; else one is started here.")
+    ] = None,
+    level: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Of the intervals.")
+    ] = 0.9,
+    draws: Annotated[
+        int | None, typer.Option(min=2, help="Draws for each row.")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Draw until the error is this part of the spread."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same numbers.")
+    ] = 0,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the columns of the tables.")
+    ] = False,
+    unseen: Annotated[
+        Unseen, typer.Option(help="What a category is that fit has not seen.")
+    ] = Unseen.error,
+    format: _Format = None,
+    output_format: Annotated[
+        str, typer.Option(help="csv, parquet, arrow or jsonl.")
+    ] = "parquet",
+    delimiter: _Delimiter = None,
+    encoding: _Encoding = "utf-8",
+) -> None:
+    """Predict a folder of tables in pieces, on several processes or a Ray cluster.
+
+    A piece is a row group of a Parquet file, or a whole file of another format; each
+    becomes a file. Whoever stops it goes on with --resume. Any number of workers gives
+    the same bytes.
+    """
+    if draws is not None and tolerance is not None:
+        raise typer.BadParameter("--draws and --tolerance cannot both be given.")
+    from caveat.frames import Asking, Dialect
+    from caveat.scoring import UnitsFailedError
+    from caveat.scoring import score as run
+
+    with _running():
+        try:
+            done = run(
+                model,
+                tables,
+                output,
+                asking=Asking.of(
+                    level=level, n_draws=draws, tolerance=tolerance, seed=seed
+                ),
+                keep=keep,
+                unseen=unseen.value,
+                reads=Dialect(format, delimiter, encoding),
+                output_format=output_format,
+                engine=engine.value,
+                n_workers=workers,
+                address=address,
+                resume=resume,
+                progress=True,
+            )
+        except UnitsFailedError as error:
+            for failure in error.failures:
+                typer.echo(f"caveat: failed: {failure.why}", err=True)
+            raise
+        for line in done.lines():
+            typer.echo(f"caveat: note: {line}", err=True)
+        typer.echo(
+            f"written: {output}, {done.n_rows} rows in {done.n_units} units, "
+            f"{done.n_new} of them new",
+            err=True,
+        )
+
+
+@app.command()
 def audit(
     build: Annotated[
         str,
@@ -334,6 +422,8 @@ app.add_typer(reproduce)
 _COMMON = (
     Option("quick", bool, False, "A smoke test, under a minute or two."),
     Option("workers", int | None, None, "Processes, by default one per core.", least=1),
+    Option("engine", Engine, Engine.local, "Processes of this machine, or Ray."),
+    Option("address", str | None, None, "Of a Ray cluster; else one is started here."),
 )
 
 
@@ -350,8 +440,8 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 def _offer(reproduction: Reproduction) -> None:
     def command(**given: Any) -> None:
-        output, quick, workers = (given.pop(k) for k in ("output", "quick", "workers"))
-        page = reproduction.run(output, quick=quick, n_workers=workers, **given)
+        output, workers = given.pop("output"), given.pop("workers")
+        page = reproduction.run(output, n_workers=workers, **given)
         _print_page(page)
         typer.echo(f"Written to {output}")
 

@@ -116,7 +116,7 @@ def _blocks(
     """Blocks of one size, whatever the size of the batches of a format."""
     x: list[NDArray[np.float64]] = []
     kept: list[Any] = []
-    done = waiting = 0
+    done, waiting = table.first_row, 0
     columns = None if keep else list(encoder.schema.needed)
     for batch in table.batches(columns):
         x.append(encoder.matrix(batch, table.name, done))

@@ -89,6 +89,8 @@ class TableSource:
         If that is known before they are read.
     _batches : callable
         From names of columns to batches.
+    first_row : int
+        Rows of the file before these.
     """
 
     name: str
@@ -97,6 +99,7 @@ class TableSource:
     delimiter: str
     n_rows: int | None
     _batches: Any
+    first_row: int = 0
 
     @property
     def is_untyped(self) -> bool:
@@ -136,25 +139,35 @@ class TableSource:
 
 
 @contextmanager
-def open_table(path: Any, dialect: Dialect | None = None) -> Iterator[TableSource]:
+def open_table(
+    path: Any, dialect: Dialect | None = None, *, row_group: int | None = None
+) -> Iterator[TableSource]:
     """Open a table for reading.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or TableSource
         A CSV, Parquet, Arrow (Feather) or JSON lines file; ``"-"`` is standard input.
+        A table that is open already is given back.
     dialect : Dialect, optional
         Where the name of the file does not say all.
+    row_group : int, optional
+        Of a Parquet file: this group of rows alone.
 
     Yields
     ------
     TableSource
     """
+    if isinstance(path, TableSource):
+        yield path
+        return
     with ExitStack() as stack:
-        yield _opened(stack, str(path), dialect or Dialect())
+        yield _opened(stack, str(path), dialect or Dialect(), row_group)
 
 
-def _opened(stack: ExitStack, where: str, dialect: Dialect) -> TableSource:
+def _opened(
+    stack: ExitStack, where: str, dialect: Dialect, row_group: int | None
+) -> TableSource:
     kind = dialect.format_of(where)
     name = "standard input" if where == "-" else where
     if where != "-":
@@ -167,7 +180,9 @@ def _opened(stack: ExitStack, where: str, dialect: Dialect) -> TableSource:
     with _said(name):
         if kind in (PARQUET, ARROW):
             file = stack.enter_context(pa.memory_map(where))
-            return (_parquet if kind == PARQUET else _arrow)(file, name)
+            if kind == ARROW:
+                return _arrow(file, name)
+            return _parquet(file, name, row_group)
         stream = stack.enter_context(_stream(where))
         if kind == JSON:
             batches = json_batches(stream, name)
@@ -208,16 +223,25 @@ def _stream(where: str) -> Iterator[Any]:
             yield stream
 
 
-def _parquet(file: Any, name: str) -> TableSource:
+def _parquet(file: Any, name: str, row_group: int | None) -> TableSource:
     found = pq.ParquetFile(file, pre_buffer=False)
+    sizes = group_sizes(found)
+    groups = list(range(len(sizes))) if row_group is None else [row_group]
 
     def batches(columns: list[str] | None) -> Iterator[Any]:
         yield from found.iter_batches(
-            batch_size=_AT_ONCE, columns=columns, use_threads=False
+            batch_size=_AT_ONCE, columns=columns, use_threads=False, row_groups=groups
         )
 
-    names = list(found.schema_arrow.names)
-    return TableSource(name, names, PARQUET, ",", found.metadata.num_rows, batches)
+    names, n_rows = list(found.schema_arrow.names), sum(sizes[g] for g in groups)
+    before = sum(sizes[: row_group or 0])
+    return TableSource(name, names, PARQUET, ",", n_rows, batches, before)
+
+
+def group_sizes(file: pq.ParquetFile) -> list[int]:
+    """The rows of each row group of a Parquet file."""
+    found = file.metadata
+    return [found.row_group(g).num_rows for g in range(found.num_row_groups)]
 
 
 def _arrow(file: Any, name: str) -> TableSource:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caveat._optional import require
+from caveat.engines import Engine
 
 if TYPE_CHECKING:
     from caveat.papers.experiment import AnyExperiment
@@ -42,14 +43,27 @@ class Reproduction:
         return found
 
     def run(
-        self, folder: Path, *, quick: bool, n_workers: int | None, **options: Any
+        self,
+        folder: Path,
+        *,
+        quick: bool,
+        n_workers: int | None,
+        engine: Engine = Engine.local,
+        address: str | None = None,
+        **options: Any,
     ) -> str:
         """Run it, write its files, and return its page."""
         require("matplotlib", extra="plot")
         from caveat.papers.runner import reproduce  # here: it brings matplotlib
 
         experiment = self.experiment(folder, quick=quick, **options)
-        return reproduce(experiment, n_workers=n_workers, progress=True)
+        return reproduce(
+            experiment,
+            n_workers=n_workers,
+            engine=engine,
+            address=address,
+            progress=True,
+        )
 
 
 class Protocol(StrEnum):

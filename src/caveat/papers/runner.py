@@ -3,17 +3,18 @@
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from caveat._progress import ProgressBar
+from caveat.engines import Engine, spread
 from caveat.errors import CaveatError, DataError, StoppedError
 from caveat.papers.experiment import AnyExperiment
 from caveat.papers.page import judging
 from caveat.papers.records import read_records, write_records
 from caveat.papers.style import house_style
-from caveat.papers.workers import spread
 
 Known = dict[Hashable, list[Any]]  # records by their key
 
@@ -24,6 +25,8 @@ def reproduce(
     experiment: AnyExperiment,
     *,
     n_workers: int | None = None,
+    engine: Engine = Engine.local,
+    address: str | None = None,
     progress: bool | None = None,
 ) -> str:
     """Run what the CSV file lacks, and write page and figure.
@@ -34,6 +37,10 @@ def reproduce(
         With the folder of its files.
     n_workers : int, optional
         Processes, by default one per core.
+    engine : Engine
+        Processes of this machine, or Ray.
+    address : str, optional
+        Of a Ray cluster; by default one is started on this machine.
     progress : bool or None
         Show a progress bar; None shows it on a terminal.
 
@@ -42,7 +49,13 @@ def reproduce(
     str
         The page, Markdown.
     """
-    ran = complete(experiment, n_workers=n_workers, progress=progress)
+    ran = complete(
+        experiment,
+        n_workers=n_workers,
+        engine=engine,
+        address=address,
+        progress=progress,
+    )
     records = _stored(experiment)
     experiment.extras(records)
     page, figure = _made(experiment, records, _today() if ran else _told(experiment))
@@ -55,6 +68,8 @@ def complete(
     experiment: AnyExperiment,
     *,
     n_workers: int | None = None,
+    engine: Engine = Engine.local,
+    address: str | None = None,
     progress: bool | None = None,
 ) -> int:
     """Run the jobs whose records are missing, and say how many these were.
@@ -63,13 +78,17 @@ def complete(
     were running; arguments are those of :func:`reproduce`.
     """
     known = {} if experiment.brief else _known(experiment)
-    workers = 1 if experiment.brief else n_workers
+    if experiment.brief:  # a cluster would take longer to start
+        n_workers, engine, address = 1, Engine.local, None
+    run = partial(
+        spread, experiment.run, n_workers=n_workers, engine=engine, address=address
+    )
     count = 0
     while todo := _missing(experiment, known):
         done = 0
         with ProgressBar(f"{experiment.name}: jobs", len(todo), progress) as bar:
             try:
-                for job, records in spread(experiment.run, todo, workers):
+                for job, records in run(todo):
                     known |= _by_key(experiment, records)
                     _check(experiment, job, known)
                     write_records(experiment.path("csv"), experiment.ordered(known))

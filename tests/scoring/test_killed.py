@@ -1,0 +1,142 @@
+"""Killed at random points, and taken up: the rows and bytes of one process."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from caveat.scoring import score
+from caveat.scoring.folder import JOURNAL
+from tests.scoring.data import N_ROWS, N_UNITS, checksums, quietly, rows_in
+
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="signals of POSIX"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
+ROOT = Path(__file__).parents[2]
+
+
+def noted(folder: Path) -> int:
+    """Units that the journal has."""
+    journal = folder / JOURNAL
+    text = journal.read_text() if journal.exists() else ""
+    return sum(bool(line) for line in text.splitlines())
+
+
+def test_the_driver_is_killed_three_times(model, tables, plain, tmp_path):
+    """In a fork, which starts at once; wherever it is when its time has come."""
+    rng, folder = random.Random(5), tmp_path / "out"
+    start = time.monotonic()
+    quietly(model, tables, tmp_path / "timed")
+    whole = time.monotonic() - start
+    for _ in range(3):
+        other = multiprocessing.get_context("fork").Process(
+            target=quietly, args=(model, tables, folder), kwargs={"resume": True}
+        )
+        other.start()
+        time.sleep(rng.uniform(0.1, 0.8) * whole)
+        other.kill()
+        other.join()
+    before = noted(folder)
+    done = quietly(model, tables, folder, resume=True)
+    assert done.n_new >= N_UNITS - before
+    assert done.n_rows == rows_in(folder) == N_ROWS
+    assert checksums(folder) == checksums(plain)
+
+
+def test_two_processes_one_of_them_killed(model, tables, plain, tmp_path):
+    """Whatever it was doing is done by another; nothing is failed or lost."""
+    killed = []
+
+    def kill_one():
+        end = time.monotonic() + 120.0
+        while time.monotonic() < end:
+            if children := multiprocessing.active_children():
+                killed.append(children[0].pid)
+                os.kill(children[0].pid, signal.SIGKILL)
+                return
+            time.sleep(0.01)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    done = score(model, tables, tmp_path / "out", n_workers=2)
+    killer.join()
+    assert killed and (done.n_rows, done.n_new) == (N_ROWS, N_UNITS)
+    assert done.n_empty == 1
+    assert checksums(tmp_path / "out") == checksums(plain)
+
+
+def children_of(pid: int) -> list[int]:
+    """Worker processes of a process, by what Linux tells."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        found = [int(number) for number in path.read_text().split()]
+        return [n for n in found if b"spawn_main" in cmdline(n)]
+    except OSError:
+        return []
+
+
+def cmdline(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+def test_workers_and_drivers_of_the_command_are_killed_twenty_times(
+    model, tables, plain, tmp_path
+):
+    """The command with two workers; after each kill of a driver it is taken up."""
+    rng, folder, kills = random.Random(0), tmp_path / "out", []
+    command = [sys.executable, "-m", "caveat.cli", "score", str(model), str(tables)]
+    command += [str(folder), "--workers", "2", "--resume", "--draws", "3000"]
+    folder.mkdir()
+    while len(kills) < 20:
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+        try:
+            kills += list(killing(process, rng, 20 - len(kills)))
+        finally:
+            process.kill()
+        process.communicate()
+        if process.returncode == 0:  # it was faster: begin anew
+            assert rows_in(folder) == N_ROWS
+            for path in folder.rglob("*.parquet"):
+                if rng.random() < 0.7:
+                    path.unlink()
+    last = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert last.returncode == 0, last.stderr
+    from caveat.frames import Asking
+
+    quietly(model, tables, tmp_path / "one", asking=Asking.of(n_draws=3000))
+    assert json.loads((folder / "_manifest.json").read_text())["rows"] == N_ROWS
+    assert rows_in(folder) == N_ROWS
+    assert checksums(folder) == checksums(tmp_path / "one")
+    assert {"driver", "worker"} <= set(kills)
+
+
+def killing(process, rng, most):
+    """Kill some workers, and in the end the driver, if it has not ended."""
+    for _ in range(min(most, rng.randint(1, 4))):
+        time.sleep(rng.uniform(0.2, 5.0))
+        if process.poll() is not None:
+            return
+        workers = children_of(process.pid)
+        if workers and rng.random() < 0.6:
+            os.kill(rng.choice(workers), signal.SIGKILL)
+            yield "worker"
+        elif workers or rng.random() < 0.2:
+            process.kill()
+            process.wait()
+            yield "driver"
+            return
+    process.wait(timeout=300)
