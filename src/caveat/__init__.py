@@ -64,7 +64,7 @@ __all__ = [
 _PARTS = frozenset(
     """
     data decisions estimators evaluation files frames maxent noise predictive rl
-    sampling theory training
+    sampling serve theory training
     """.split()
 )
 _NAMES = {
