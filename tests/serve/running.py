@@ -51,6 +51,7 @@ def models():
     }
 
 
+CLIENT = httpx.Client(timeout=30)  # a new one each time would read certificates
 ROW = {"size": 0.5, "kind": "a", "flag": True}
 
 
@@ -76,4 +77,4 @@ def serving(own, limits=None, tokens=()):
 def ask(address, model, body, **more):
     """A POST to the friendly route."""
     url = f"http://{address}/v1/models/{model}/predict"
-    return httpx.post(url, json=body, timeout=30, **more)
+    return CLIENT.post(url, json=body, **more)

@@ -4,7 +4,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import numpy as np
 import pytest
 
@@ -13,7 +12,7 @@ from caveat.serve.asking import Settings
 from caveat.serve.batching import Batcher, Job
 from caveat.serve.models import served
 from caveat.serve.refusing import RefusedError
-from tests.serve.running import ROW, ask, serving
+from tests.serve.running import CLIENT, ROW, ask, serving
 
 
 def numbers_of(answer):
@@ -55,7 +54,7 @@ def test_an_answer_is_the_same_alone_and_among_64(address, name):
 
 
 def batches(address, name):
-    text = httpx.get(f"http://{address}/metrics").text
+    text = CLIENT.get(f"http://{address}/metrics").text
     for line in text.splitlines():
         if line.startswith(f'caveat_batches_total{{model="{name}"}}'):
             return float(line.split()[-1])
@@ -181,6 +180,43 @@ def Waiting(model):
     return found
 
 
-def test_an_answer_that_is_not_finite_fails_alone(address):
-    big = ask(address, "matrix", {"rows": [[1e308, 1e308]]})
-    assert big.status_code == 400 and "finite" in big.json()["error"]
+def test_numbers_too_large_for_a_model_fail_alone(address, served_models):
+    for name, row in (("numbers", [3e38] * 3), ("matrix", [1e308] * 2)):
+        found = ask(address, name, {"rows": [row]})
+        assert found.status_code == 400 and found.json()["error"]
+
+
+class Infinite(Slow):
+    def predictive(self, x, n_draws, seed):
+        found = self.model.predictive(x, n_draws, seed)
+        return found.rescale(1.0, shift=0.0) if not (x == 9).any() else Unlimited(found)
+
+
+class Unlimited:
+    """A predictive whose means are not finite in rows of 9."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def __len__(self):
+        return len(self.found)
+
+    def __getattr__(self, name):
+        return getattr(self.found, name)
+
+    @property
+    def mean(self):
+        found = self.found.mean.clone()
+        found[1] = float("inf")
+        return found
+
+
+def test_an_answer_that_is_not_finite_fails_alone(served_models):
+    batcher = batcher_of(Infinite(served_models["numbers"]))
+    try:
+        good, bad = batcher.submit(job(1.0)), batcher.submit(job(9.0))
+        assert np.isfinite(good.result(10)["mean"]).all()
+        with pytest.raises(RefusedError, match="Row 1: mean is not a finite"):
+            bad.result(10)
+    finally:
+        batcher.stop()

@@ -3,11 +3,10 @@
 import json
 import struct
 
-import httpx
 import numpy as np
 import pytest
 
-from tests.serve.running import ROW, ask
+from tests.serve.running import CLIENT, ROW, ask
 
 triton = pytest.importorskip("tritonclient.http", reason="the extra [dev] brings it")
 
@@ -146,7 +145,7 @@ def test_bytes_must_be_exactly_those_told(address):
         head = json.dumps(plain).encode()
         name = "Inference-Header-Content-Length"
         headers = {name: str(len(head) if header is None else header)}
-        return httpx.post(url, content=head + tail, headers=headers).status_code
+        return CLIENT.post(url, content=head + tail, headers=headers).status_code
 
     assert sent(12, raw) == 200
     for size, tail in ((12, raw[:-1]), (8, raw), (12, raw + b"x"), (-1, raw), (8, b"")):

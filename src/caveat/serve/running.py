@@ -1,5 +1,6 @@
 """A server process: files in, requests answered, until it is told to stop."""
 
+import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +61,8 @@ def run(
         timeout_keep_alive=15,
         backlog=2048,
     )
-    uvicorn.Server(config).run()
+    with contextlib.suppress(KeyboardInterrupt):  # the way to stop it
+        uvicorn.Server(config).run()
 
 
 def milliseconds(text: str) -> float:

@@ -338,7 +338,11 @@ class _Stream:
                 reason = "draws"
             elif budget is not None and before > 0.5 * budget:
                 reason = "budget"
-            own: dict[str, Any] = {"draws": number, "error": error, "tolerance": self.good}
+            own: dict[str, Any] = {
+                "draws": number,
+                "error": error,
+                "tolerance": self.good,
+            }
             own |= {"done": reason is not None, "reason": reason}
             own |= {"notes": list(self.features.notes)}
             yield _event(own | {"predictions": told(model, found)})
