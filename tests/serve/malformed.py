@@ -21,7 +21,7 @@ RAW = [
     b'{"rows": [[' + b"9" * 5000 + b",0,0]]}",
     b'{"rows": [[' + b"9" * 400 + b",0,0]]}",
     b'{"rows":' + b"[" * 900 + b"]" * 900 + b"}",
-    b'{"inputs": [{"name": "x", "shape": [1,3], "datatype": "FP32", "data": [NaN,0,0]}]}',
+    b'{"inputs": [{"name":"x","shape":[1,3],"datatype":"FP32","data":[NaN,0,0]}]}',
 ]
 MODELS = ["prices", "kinds", "matrix", "net", "numbers", "nobody", "..%2f..%2fetc", "é"]
 ROUTES = ["/v2/models/{}/infer", "/v1/models/{}/predict", "/v2/models/{}/infer_stream"]

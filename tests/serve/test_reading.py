@@ -28,7 +28,7 @@ def test_json_is_read_strictly(raw):
 
 
 def test_json_that_is_well_formed_is_read():
-    assert read_json('{"a": [1, "\\u00e9", null]}'.encode()) == {"a": [1, "é", None]}
+    assert read_json(b'{"a": [1, "\\u00e9", null]}') == {"a": [1, "é", None]}
 
 
 def sent(connection, path, body, headers):
@@ -69,10 +69,10 @@ def test_ten_thousand_malformed_requests(address):
 @pytest.mark.parametrize(
     "raw",
     [
-        b"POST /v1/models/net/predict HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /v2/models/net/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{",
         b"GET / HTTP/9.9\r\n\r\n",
         b"\x00\x01\x02\r\n\r\n",
-        b"POST /v1/models/net/predict HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"POST /v2/models/net/infer HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
         b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )

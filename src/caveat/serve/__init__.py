@@ -2,7 +2,8 @@
 
 from caveat._optional import require
 
-require("fastapi", extra="serve")  # before the parts import it
+require("fastapi", extra="serve")
+require("uvicorn", extra="serve")  # before the parts import it
 
 from caveat.serve.limits import Limits  # noqa: E402
 from caveat.serve.models import NetworkModel  # noqa: E402

@@ -75,6 +75,7 @@ class Batcher:
         self._waiting: deque[Job] = deque()
         self._news = threading.Condition()
         self._stopping = False
+        self.is_draining = False
         self._thread: threading.Thread | None = None
         self.costs = {name: CostModel() for name in models}
 
@@ -97,11 +98,15 @@ class Batcher:
             self._thread.join()
             self._thread = None
 
+    def drain(self) -> None:
+        """Say that no more requests are wanted; those that come are answered."""
+        self.is_draining = True
+
     @property
     def is_ready(self) -> bool:
         """Whether jobs are taken."""
         alive = self._thread is not None and self._thread.is_alive()
-        return alive and not self._stopping
+        return alive and not (self._stopping or self.is_draining)
 
     @property
     def waiting(self) -> int:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, final
 
+from caveat.serve.batching import Batcher
 from caveat.serve.metrics import Metrics
 from caveat.serve.tokens import is_allowed
 
@@ -34,10 +35,15 @@ class Guard:
     tokens : collection of str
         Empty: everybody is let in.
     metrics : Metrics
+    batcher : Batcher
+        Which says whether the server is about to stop.
     """
 
-    def __init__(self, app: App, tokens: Collection[str], metrics: Metrics) -> None:
+    def __init__(
+        self, app: App, tokens: Collection[str], metrics: Metrics, batcher: Batcher
+    ) -> None:
         self._app, self._tokens, self._metrics = app, tokens, metrics
+        self._batcher = batcher
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,6 +56,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message.get("headers", ()), *_HEADERS]
+                if self._batcher.is_draining:
+                    message["headers"].append((b"connection", b"close"))
             await send(message)
 
         try:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from caveat._optional import require
+import torch
+import uvicorn
+
 from caveat.errors import ParameterError
 from caveat.files import load
 from caveat.serve.limits import Limits
+from caveat.serve.stopping import DrainingServer
 from caveat.serve.tokens import read_tokens
 from caveat.serve.web import app
 
@@ -37,9 +40,6 @@ def run(
     token_file : str or Path, optional
         Tokens, one a line.
     """
-    uvicorn = require("uvicorn", extra="serve")
-    import torch
-
     torch.set_num_threads(1)  # one process a core: threads only cost
     tokens = () if token_file is None else read_tokens(token_file)
     models: dict[str, Any] = {}
@@ -62,7 +62,7 @@ def run(
         backlog=2048,
     )
     with contextlib.suppress(KeyboardInterrupt):  # the way to stop it
-        uvicorn.Server(config).run()
+        DrainingServer(config, own.state.batcher.drain).run()
 
 
 def milliseconds(text: str) -> float:

@@ -111,7 +111,9 @@ def app(
     )
     web.state.batcher = service.batcher
     _add_routes(web, service)
-    web.add_middleware(Guard, tokens=tuple(tokens), metrics=metrics)
+    web.add_middleware(
+        Guard, tokens=tuple(tokens), metrics=metrics, batcher=service.batcher
+    )
     return web
 
 
