@@ -21,6 +21,8 @@ OF_POINTS = {"network_covariance", "RandomFeatures.kernel", "CO2Transform.to_ppm
 # ``labels`` and ``target`` are not observations beside a prediction here.
 OTHER_THINGS = {"LearningCurve.labels_needed", "ActiveLearner.run"}
 OTHER_THINGS |= {"ActiveLearner.tell", "ClassificationProblem.standardised"}
+# Its features are an extra, by name only, after what a report cannot do without.
+OTHER_THINGS |= {"report"}
 
 
 def _found(name):

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
         DropoutClassifier,
         DropoutRegressor,
         DropoutSearchCV,
+        PBPRegressor,
         dropout_path,
     )
+    from caveat.exporting import export
     from caveat.files import load, save
     from caveat.predictive import (
         CategoricalPredictive,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         Predictive,
         RegressionPredictive,
     )
+    from caveat.reports import report
     from caveat.sampling import (
         MCDropout,
         Site,
@@ -45,6 +48,7 @@ __all__ = [
     "DropoutSearchCV",
     "GaussianPredictive",
     "MCDropout",
+    "PBPRegressor",
     "Predictive",
     "RegressionPredictive",
     "Site",
@@ -53,9 +57,11 @@ __all__ = [
     "audit",
     "dropout_path",
     "errors",
+    "export",
     "load",
     "noise",
     "register_noise",
+    "report",
     "save",
     "stochastic",
 ]
@@ -63,18 +69,20 @@ __all__ = [
 # Parts and names are imported when first asked for: nobody needs all of them.
 _PARTS = frozenset(
     """
-    data decisions estimators evaluation files frames maxent noise predictive rl
-    sampling serve theory training
+    data decisions estimators evaluation files frames maxent noise predictive
+    reports rl sampling serve theory training
     """.split()
 )
 _NAMES = {
     "caveat.predictive": """CategoricalPredictive ClassificationPredictive
         GaussianPredictive Predictive RegressionPredictive""",
+    "caveat.reports": "report",
     "caveat.sampling": "MCDropout Site Sites audit register_noise stochastic",
     "caveat.estimators": """BayesianDropoutClassifier BayesianDropoutRegression
         BayesianDropoutRegressionCV DropoutClassifier DropoutRegressor DropoutSearchCV
-        dropout_path""",
+        PBPRegressor dropout_path""",
     "caveat.files": "load save",
+    "caveat.exporting": "export",
 }
 _WHERE = {name: part for part, names in _NAMES.items() for name in names.split()}
 

@@ -31,7 +31,7 @@ Seed: TypeAlias = torch.Generator | int | None
 
 _MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
-_MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def as_seed(seed: Seed) -> int:
@@ -112,14 +112,19 @@ def _offsets(
     for axis, size in enumerate(shape):
         start = starts[axis] if axis < len(starts) else 0
         coordinate = torch.arange(start, start + size, device=device)
-        constant = signed(_mix_int(GOLDEN * (axis + 1)) | 1)
+        constant = signed(axis_constant(axis))
         total = total + (coordinate * constant).view(-1, *[1] * (len(shape) - axis - 1))
     return total
 
 
+def axis_constant(axis: int) -> int:
+    """The odd number cₖ that a coordinate on this axis is multiplied by."""
+    return _mix_int(GOLDEN * (axis + 1)) | 1
+
+
 def mixed(bits: Tensor) -> Tensor:
     """SplitMix64 finaliser, in place; int64 has the same low bits as uint64."""
-    for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
+    for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
         bits.bitwise_xor_(_logical_shift(bits, shift)).mul_(signed(multiplier))
     return bits.bitwise_xor_(_logical_shift(bits, 31))
 
@@ -130,7 +135,7 @@ def _logical_shift(bits: Tensor, by: int) -> Tensor:
 
 def _mix_int(value: int) -> int:
     value &= _MASK
-    for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
+    for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
         value = ((value ^ (value >> shift)) * multiplier) & _MASK
     return value ^ (value >> 31)
 

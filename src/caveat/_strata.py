@@ -64,15 +64,15 @@ def drop_words(
     # Of one block only what is asked for; of several, all their slices at once.
     own = slice(skipped, skipped + len(slices)) if len(blocks) == 1 else slice(None)
     base = random_bits(key, blocks, shape, starts=starts, device=device)
-    counts = _counts(drop_rate, device)
+    counts = counts_of(drop_rate, device)
     # Whether a place is dropped once more than in all blocks, and where it is dropped
     # more often: one of 48 cases.
     case = (base & (2**_HALF - 1)).mul_(len(_TURNS)).bitwise_right_shift_(_HALF)
     case.add_(base < counts.threshold, alpha=len(_TURNS))
-    turns = _tables(device).steps[own].view(-1, *[1] * base.dim())
+    turns = tables_on(device).steps[own].view(-1, *[1] * base.dim())
     bits = high_half(mixed(base + turns))  # shape: (slices of a block, blocks, *shape)
     place = bits.mul_(counts.sizes[own][:, case]).bitwise_right_shift_(_HALF)
-    words = _tables(device).words[place.add_(counts.starts[own][:, case])]
+    words = tables_on(device).words[place.add_(counts.starts[own][:, case])]
     words = words.transpose(0, 1).flatten(0, 1)
     return words if len(blocks) == 1 else words[skipped : skipped + len(slices)]
 
@@ -83,7 +83,7 @@ def dropped(words: Tensor, slices: range, draws: range) -> Tensor:
     ``words`` are those of ``slices``, which hold all the draws.
     """
     numbers = torch.arange(draws.start, draws.stop, device=words.device)
-    bits = _tables(words.device).bits[numbers % SLICE]
+    bits = tables_on(words.device).bits[numbers % SLICE]
     own = words.index_select(0, numbers.div_(SLICE, rounding_mode="floor") - slices[0])
     return own.bitwise_and_(bits.view(-1, *[1] * (words.dim() - 1))).ne(0)
 
@@ -114,7 +114,7 @@ def stratified_uniform(
     slices = slices_of(draws)
     blocks = range(slices.start // SLICES, (slices.stop - 1) // SLICES + 1)
     base = random_bits(key, blocks, shape, starts=starts, device=device)
-    tables, column = _tables(device), (-1, *[1] * len(shape))
+    tables, column = tables_on(device), (-1, *[1] * len(shape))
     numbers = torch.arange(draws.start, draws.stop, device=device)
     number = torch.arange(slices.start, slices.stop, device=device)
     steps = tables.steps[number % SLICES].view(column)
@@ -135,7 +135,7 @@ def stratified_uniform(
     return cells.mul_(SLICES).add_(quarter).double().add_(inside).div_(BLOCK)
 
 
-class _Counts(NamedTuple):
+class DropCounts(NamedTuple):
     """How often a place is dropped in a slice, by the 48 cases of a block."""
 
     threshold: int  # below which the bits of a place mean one drop more
@@ -144,7 +144,8 @@ class _Counts(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _counts(drop_rate: float, device: torch.device | None) -> _Counts:
+def counts_of(drop_rate: float, device: torch.device | None = None) -> DropCounts:
+    """How often places with this rate are dropped."""
     fewest = math.floor(BLOCK * drop_rate)
     threshold = min(int((BLOCK * drop_rate - fewest) * 2**64), 2**64 - 1) - 2**63
     # A block's drops are spread evenly; what is left goes to slices in a random order.
@@ -160,10 +161,10 @@ def _counts(drop_rate: float, device: torch.device | None) -> _Counts:
     )
     sizes = torch.tensor([math.comb(SLICE, k) for k in range(SLICE + 1)])
     starts = sizes.cumsum(0) - sizes
-    return _Counts(threshold, starts[counts].to(device), sizes[counts].to(device))
+    return DropCounts(threshold, starts[counts].to(device), sizes[counts].to(device))
 
 
-class _Tables(NamedTuple):
+class StrataTables(NamedTuple):
     """All 16-bit words by their number of ones, and orders of four and of sixteen."""
 
     words: Tensor  # int16, shape: (65536,)
@@ -174,7 +175,8 @@ class _Tables(NamedTuple):
 
 
 @lru_cache
-def _tables(device: torch.device | None) -> _Tables:
+def tables_on(device: torch.device | None = None) -> StrataTables:
+    """The tables, on a device."""
     words = torch.arange(1 << SLICE)
     bits = 1 << torch.arange(SLICE)
     ones = sum(((words & bit) > 0).long() for bit in bits)
@@ -185,4 +187,4 @@ def _tables(device: torch.device | None) -> _Tables:
     orders = hashes.view(SLICE, _ORDERS).argsort(0).flatten()
     turns = torch.tensor(_TURNS).flatten()
     found = words.to(torch.int16), bits.to(torch.int16), steps, turns, orders
-    return _Tables(*(table.to(device) for table in found))
+    return StrataTables(*(table.to(device) for table in found))

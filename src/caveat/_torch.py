@@ -5,10 +5,12 @@ version of torch is looked after here. ``torch.ops.aten`` is taken as public.
 """
 
 import importlib
+import logging
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.abc import MetaPathFinder
 from typing import Any, final
@@ -47,12 +49,15 @@ __all__ = [
     "HigherOrderOperator",
     "NormBase",
     "OpOverload",
+    "SymbolicRows",
     "below_autograd",
     "can_decompose",
     "can_map",
     "compiled_from",
     "compiler_is_loaded",
     "compiler_kept_out",
+    "functional_graph",
+    "is_fake",
     "load_compiler",
     "make_dual",
     "op_arguments",
@@ -60,11 +65,15 @@ __all__ = [
     "op_overload",
     "plain_call",
     "pytree",
+    "quiet_exporter",
+    "rows_factor",
     "safe_softmax",
     "set_grad_enabled",
     "sparse_parts",
     "storage_address",
+    "symbolic_sizes",
     "takes_apart",
+    "while_loop",
     "without_checkpoints",
     "without_function_modes",
 ]
@@ -227,7 +236,8 @@ def can_decompose(func: OpOverload) -> bool:
 
     Replacement: try ``decompose`` and look for NotImplemented.
     """
-    return func._can_decompose()
+    # Fake tensors dispatch even the question for their device (prim::device).
+    return func.namespace != "prim" and func._can_decompose()
 
 
 def can_map(func: Any) -> bool:
@@ -256,6 +266,14 @@ def storage_address(tensor: Tensor) -> int:
         return sparse_parts(tensor)[0].untyped_storage()._cdata
 
 
+def is_fake(kind: type) -> bool:
+    """Whether tensors of this class have no values, as while a pass is traced.
+
+    By name: importing the class would load the compiler. Replacement: none.
+    """
+    return kind.__name__ == "FakeTensor"
+
+
 @cache
 def takes_apart(kind: type) -> bool:
     """Whether tensors of this class handle operations themselves, in terms of others.
@@ -263,6 +281,8 @@ def takes_apart(kind: type) -> bool:
     Such are jagged and distributed tensors, and weights that are quantised by a class.
     Replacement: none; it is how they are told from classes that only carry attributes.
     """
+    if is_fake(kind):
+        return False
     own = getattr(kind, "__torch_dispatch__", torch._C._disabled_torch_dispatch_impl)
     return own is not torch._C._disabled_torch_dispatch_impl
 
@@ -354,3 +374,149 @@ class _NoCompiler(MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         if name == _COMPILER and threading.get_ident() == self._thread:
             raise CompilerWanted
+
+
+# ------------------------------------------------------------ graphs
+
+
+class SymbolicRows:
+    """Tensors without values whose number of rows is a symbol, for tracing a pass.
+
+    Fake tensors and symbolic shapes are what ``torch.export`` traces with. It traces
+    above autograd, where dropout in evaluation mode has vanished, so that we trace
+    ourselves, below. Replacement: ``torch.export.export``, if it could do so.
+    """
+
+    def __init__(self) -> None:
+        from torch._subclasses import FakeTensorMode
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        self._shapes = ShapeEnv()
+        self._mode = FakeTensorMode(shape_env=self._shapes, allow_non_fake_inputs=True)
+        self.symbol: Any = None
+
+    def inputs(self, tensors: list[Tensor], axes: list[int | None]) -> list[Tensor]:
+        """Such tensors, with rows on these axes; the first sets the symbol."""
+        return [self._input(t, a) for t, a in zip(tensors, axes, strict=True)]
+
+    def _input(self, tensor: Tensor, axis: int | None) -> Tensor:
+        from torch.fx.experimental.symbolic_shapes import (
+            DimDynamic,
+            StatelessSymbolicContext,
+        )
+
+        if axis is None or self.symbol is not None:
+            shape: list[Any] = list(tensor.shape)
+            if axis is not None:
+                shape[axis] = self.symbol
+            return self.empty(shape, tensor.dtype)
+        sizes = [DimDynamic.STATIC] * tensor.dim()
+        sizes[axis] = DimDynamic.DYNAMIC
+        context: Any = StatelessSymbolicContext(dynamic_sizes=sizes)
+        plain = tensor.detach().contiguous()
+        found = self._mode.from_tensor(plain, symbolic_context=context)
+        self.symbol = found.shape[axis]
+        return found
+
+    def empty(self, shape: list[Any], dtype: torch.dtype) -> Tensor:
+        """A tensor of this shape, in which the symbol may be."""
+        with self._mode:
+            return torch.empty(shape, dtype=dtype)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the symbol turned out to be one certain number."""
+        return not self.symbol.node.expr.free_symbols
+
+
+def functional_graph(
+    function: Callable[..., Any],
+    tensors: list[Tensor],
+    parts: dict[Any, Callable[..., Any]] | None = None,
+) -> torch.fx.GraphModule:
+    """What ``function`` does with fake tensors, as a graph without writes.
+
+    ``parts`` are functions to be traced in place of some operations.
+
+    ``make_fx`` is public by its documentation, not by its place. Replacement: as for
+    ``SymbolicRows``.
+    """
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    # oneDNN's recurrent layers are no operations that others know.
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of what this switch has to do with other ones
+        stack = ExitStack()
+        stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        options: dict[str, Any] = {
+            "tracing_mode": "symbolic",
+            "_allow_non_fake_inputs": True,
+            "decomposition_table": parts or {},
+        }
+        with stack:
+            graph = make_fx(function, **options)(*tensors)
+        plain = torch.func.functionalize(graph, remove="mutations")
+        graph = make_fx(plain, **options)(*tensors)
+    for node in graph.graph.nodes:
+        # With other strides, as of rows that are repeated, a view may be none.
+        if node.target in (
+            torch.ops.aten.view.default,
+            torch.ops.aten._unsafe_view.default,
+        ):
+            node.target = torch.ops.aten.reshape.default
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    return graph
+
+
+def symbolic_sizes(node: torch.fx.Node) -> tuple[Any, ...] | None:
+    """The shape of what a node makes; None if it is no tensor. May hold symbols."""
+    value = node.meta.get("val")
+    return tuple(value.shape) if isinstance(value, Tensor) else None
+
+
+def rows_factor(size: Any, symbol: Any) -> int | None:
+    """k, if ``size`` is k times the symbol; 0 if it is a plain number; else None.
+
+    From the expression of a symbolic number. Replacement: none that is public.
+    """
+    if isinstance(size, int):
+        return 0
+    factor = size.node.expr / symbol.node.expr
+    return int(factor) if factor.is_Integer else None
+
+
+def while_loop(
+    goes_on: Callable[..., Tensor],
+    body: Callable[..., tuple[Tensor, ...]],
+    carried: tuple[Tensor, ...],
+) -> tuple[Tensor, ...]:
+    """A loop that ``torch.export`` keeps as one.
+
+    Documented as a prototype, so far in a private module. Replacement:
+    ``torch.while_loop``, when there is one.
+    """
+    from torch._higher_order_ops.while_loop import while_loop as loop
+
+    found: tuple[Tensor, ...] = loop(goes_on, body, carried)
+    return found
+
+
+@contextmanager
+def quiet_exporter() -> Iterator[None]:
+    """Keep torch's exporter from telling what nobody can act on.
+
+    Loggers of its modules, by name, and warnings about its own code. Replacement: none.
+    """
+    names = "torch.onnx._internal.exporter._registration", "onnx_ir", "onnxscript"
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -241,6 +241,8 @@ def _why_no_rate(rate: float) -> str:
 
 def precision(value: Any) -> Tensor:
     """Observation precision tau: finite and positive, a number or one per output."""
+    if type(value) is float and 0.0 < value < math.inf:  # the usual case
+        return torch.tensor(value, dtype=torch.float64)
     try:
         tau = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -247,6 +247,57 @@ def predict(  # noqa: PLR0913, an option each
 
 
 @app.command()
+def report(  # noqa: PLR0913, an option each
+    model: Annotated[Path, typer.Argument(help="A model file of `caveat fit`.")],
+    table: Annotated[
+        str, typer.Argument(help=f"Rows it has not learned from. {_TABLES}")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The page, such as report.html.")
+    ],
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    draws: Annotated[
+        int | None, typer.Option(min=2, help="Draws for each row.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same numbers.")
+    ] = 0,
+    unseen: Annotated[
+        Unseen, typer.Option(help="What a category is that fit has not seen.")
+    ] = Unseen.error,
+    format: _Format = None,
+    delimiter: _Delimiter = None,
+    encoding: _Encoding = "utf-8",
+) -> None:
+    """Report on a model and a table whose outcomes are known: one HTML page.
+
+    Are its intervals true, what would deferring buy, which rows need a person? The page
+    loads nothing, and can be sent around.
+    """
+    from caveat._drafts import checked_output
+    from caveat.files import load_frame
+    from caveat.frames import Dialect
+    from caveat.reports import report_table
+
+    with _running():
+        checked_output(output)
+        made = report_table(
+            load_frame(model),
+            table,
+            dialect=Dialect(format, delimiter, encoding),
+            n_draws=draws,
+            seed=seed,
+            unseen=unseen.value,
+            title=title,
+            about={"command": f"caveat report {model} {table} -o {output}"},
+        )
+        made.save(output)
+        for sentence in made.verdict:
+            typer.echo(sentence)
+        typer.echo(f"written: {output}")
+
+
+@app.command()
 def audit(
     build: Annotated[
         str,

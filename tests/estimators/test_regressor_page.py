@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 def test_the_page_runs():
     text = (ROOT / "docs" / "estimators.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     exec("\n".join(blocks), {"__name__": "page"})
 
 
@@ -31,7 +31,7 @@ def test_the_example_runs(tmp_path):
     assert "chosen drop rate" in done.stdout and "  90%" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["regressor", "classifier"])
+@pytest.mark.parametrize("name", ["regressor", "classifier", "pbp"])
 def test_docstrings(name):
     module = importlib.import_module(f"caveat.estimators.{name}")
     result = doctest.testmod(module)

@@ -255,3 +255,18 @@ def test_an_archive_is_moved_and_linked(whole, tmp_path):
     write_archive(tmp_path / "link", Archive("network", {}, {}))
     assert (tmp_path / "link").is_symlink()
     refused(tmp_path / "link", "damaged")
+
+
+def test_settings_of_a_network_are_checked_before_it_is_filled(tmp_path):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
+    caveat.save(caveat.MCDropout(net, seed=1), tmp_path / "m")
+    text, numbers = members(tmp_path / "m")
+    for wrong in (None, {"pairs": []}, {"pairs": [["seed", "x"]]}):
+        evil = json.loads(text)
+        evil["content"]["pairs"][0][1] = wrong
+        forged(tmp_path / "m", evil, numbers)
+        other = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
+        before = other[0].weight.clone()
+        with pytest.raises(DataError, match="damaged, or was not"):
+            caveat.load(tmp_path / "m", model=other)
+        assert torch.equal(other[0].weight, before)

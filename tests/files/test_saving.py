@@ -25,6 +25,7 @@ from caveat.estimators import (
     DropoutSearchCV,
     EarlyStopping,
     NoiseHead,
+    PBPRegressor,
     Prior,
     Schedule,
 )
@@ -204,8 +205,21 @@ def test_a_score_that_is_code_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_network_of_moments_comes_back(tmp_path):
+    model = PBPRegressor(hidden=(3,), n_epochs=2, random_state=0).fit(X, Y)
+    found = again(model, tmp_path)
+    assert set(vars(found)) == set(vars(model))
+    for ours, theirs in zip(
+        model.predict(X, return_std=True),
+        found.predict(X, return_std=True),
+        strict=True,
+    ):
+        assert np.array_equal(ours, theirs)
+
+
 ALL = [
     *((m, x, y) for m, x, y in LINEAR),
+    (PBPRegressor(hidden=(3,), n_epochs=2, random_state=0), X, Y),
     (quick_regressor(), X, Y),
     (quick_classifier(), XC, YC),
     (DropoutRegressor(preset="fast", random_state=0), X, Y),

@@ -43,3 +43,15 @@ def test_standard_normal():
     assert_variance_is(found, 1.0)
     assert_mean_is(found[:, 0, 0] * found[:, 1, 2], 0.0)
     assert stats.kstest(found[:, 0, 0], "norm").pvalue > 1e-4
+
+
+def test_a_quantile_does_not_wait_for_other_rows():
+    """Steep rows need more turns than smooth ones, whose answer is then settled."""
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.randn(50, 6, generator=generator, dtype=torch.float64)
+    precision = torch.tensor([1.0, 1e8, 4.0, 1e10, 0.5, 1e4], dtype=torch.float64)
+    together = mixture.quantiles(draws, precision, [0.05, 0.5, 0.95])
+    for row in range(6):
+        own = slice(row, row + 1)
+        alone = mixture.quantiles(draws[:, own], precision[own], [0.05, 0.5, 0.95])
+        torch.testing.assert_close(together[:, own], alone, rtol=0, atol=1e-12)

@@ -9,7 +9,7 @@ import pytest
 
 from caveat.serve import Limits, NetworkModel
 from caveat.serve.asking import Settings
-from caveat.serve.batching import Batcher, Job
+from caveat.serve.batching import Batcher, QueuedJob
 from caveat.serve.models import served
 from caveat.serve.refusing import RefusedError
 from tests.serve.running import CLIENT, ROW, ask, serving
@@ -89,7 +89,7 @@ def batcher_of(model, limits=None):
 
 def job(value, n_draws=8, **more):
     x = np.full((1, 3), value, np.float32)
-    return Job("m", x, Settings(n_draws=n_draws, **more), ("mean", "n_draws"))
+    return QueuedJob("m", x, Settings(n_draws=n_draws, **more), ("mean", "n_draws"))
 
 
 def test_a_poisoned_request_fails_alone(served_models):

@@ -9,6 +9,7 @@ from caveat.estimators.linear import (
     dropout_path,
 )
 from caveat.estimators.noise_head import NoiseHead
+from caveat.estimators.pbp import PBPRegressor
 from caveat.estimators.pipelines import predictive_of
 from caveat.estimators.prior import Prior
 from caveat.estimators.regressor import DropoutRegressor
@@ -20,6 +21,7 @@ __all__ = [
     "DropoutClassifier",
     "DropoutSearchCV",
     "NoiseHead",
+    "PBPRegressor",
     "Prior",
     "Schedule",
     "EarlyStopping",

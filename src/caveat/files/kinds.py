@@ -29,6 +29,10 @@ from caveat.maxent.linear.intercept import Intercept
 from caveat.maxent.linear.noise import BernoulliFeatureNoise, GaussianFeatureNoise
 from caveat.maxent.linear.posterior import LinearPosterior, VariancePrior
 from caveat.training.bayesian import Choices, LogUniform
+from caveat.training.pbp.gamma import Gamma
+from caveat.training.pbp.layers import Weights
+from caveat.training.pbp.networks import PBPNetworks, PriorFactors
+from caveat.training.pbp.units import PBPFit
 from caveat.training.scaling import Scaling
 
 Values = dict[str, Any]
@@ -46,7 +50,7 @@ _PARTS = (
     *(TableRegression, TableClassification, Columns, Ridge, Bent, Logistic, Nets),
     *(NoiseLaw, Heads, Candidate, Scaling),
     *(Features, BernoulliFeatureNoise, GaussianFeatureNoise, Intercept, Design),
-    LinearPosterior,
+    *(LinearPosterior, PBPFit, PBPNetworks, PriorFactors, Weights),
     *(decisions.Coverage, decisions.ErrorRate, decisions.Costs),
     *(decisions.ScaledResidual, decisions.QuantileResidual),
     *(decisions.LeastAmbiguous, decisions.AdaptiveSets),
@@ -69,16 +73,24 @@ _SEARCHED = (
     *("best_estimator_", "best_params_", "best_score_", "best_index_"),
     "cv_results_",
 )
-ESTIMATORS = (*NETWORKS, *LINEAR, estimators.DropoutSearchCV)
+_ABSORBED = ("fit_", "precision_")
+ESTIMATORS = (
+    *(*NETWORKS, *LINEAR),
+    *(estimators.DropoutSearchCV, estimators.PBPRegressor),
+)
 _COMMON = ("n_features_in_", "feature_names_in_")
 
 
 def all_kinds() -> dict[str, FileKind]:
     """By the name that stands in files."""
-    own = [*map(_record, (*_PARTS, *POLICIES)), *map(_tuple, (VariancePrior, _Choice))]
+    own = [
+        *map(_record, (*_PARTS, *POLICIES)),
+        *map(_tuple, (VariancePrior, ThresholdChoice, Gamma)),
+    ]
     own += [_network(kind) for kind in NETWORKS]
     own += [_linear(kind, names) for kind, names in LINEAR.items()]
-    own += [_search(), _choices()]
+    own += [_plainly(estimators.DropoutSearchCV, _SEARCHED, is_tried=False)]
+    own += [_plainly(estimators.PBPRegressor, _ABSORBED, is_tried=True), _choices()]
     if find_spec("pyarrow") is not None:
         own += _of_frames()
     return {kind.type.__name__: kind for kind in own}
@@ -105,9 +117,6 @@ def _of_frames() -> list[FileKind]:
 
     own = FileKind(FrameModel, plain.apart, together)
     return [*map(_record, (Column, Dropped, Schema, Target)), own]
-
-
-_Choice = ThresholdChoice
 
 
 def _record(kind: type[Any]) -> FileKind:
@@ -161,16 +170,16 @@ def _linear(kind: Any, names: tuple[str, ...]) -> FileKind:
     return FileKind(kind, partial(_fitted, names=names, is_tried=True), together)
 
 
-def _search() -> FileKind:
-    kind: Any = estimators.DropoutSearchCV
+def _plainly(kind: Any, names: tuple[str, ...], *, is_tried: bool) -> FileKind:
+    """An estimator that is no more than its parameters and what it has learned."""
 
     def together(values: Values) -> Any:
         made = kind(**values["parameters"])
-        _only(values["state"], (*_COMMON, *_SEARCHED))
+        _only(values["state"], (*_COMMON, *names))
         vars(made).update(values["state"])
-        return made
+        return tried(made, values["trial"]) if is_tried else made
 
-    return FileKind(kind, partial(_fitted, names=_SEARCHED, is_tried=False), together)
+    return FileKind(kind, partial(_fitted, names=names, is_tried=is_tried), together)
 
 
 def _fitted(value: Any, *, names: tuple[str, ...], is_tried: bool) -> Values:

@@ -101,7 +101,7 @@ def load(path: Any, model: nn.Module | None = None) -> Any:
             value = _codec().together(found.content, found.tensors)
             _check_kind(found.kind, value)
         if is_network:
-            _check_network(value)
+            _check_network(found.kind, value)
     except _ANYTHING as error:
         raise DataError(
             f"{Path(path)} is damaged, or was not written by caveat.save: {error}"
@@ -171,7 +171,7 @@ def _network_apart(model: MCDropout | nn.Module) -> tuple[str, dict[str, Any]]:
     return _MC, {"settings": own, "network": network_apart(model.model)}
 
 
-def _check_network(value: Any) -> None:
+def _check_network(kind: str, value: Any) -> None:
     own = value["network"]
     state, others = own["state"], own["others"]
     for name, tensor in (*state.items(), *others.items()):
@@ -182,11 +182,13 @@ def _check_network(value: Any) -> None:
     for name, of in own["same"]:
         if name in state or of not in state:
             raise ParameterError(f"{name!r} and {of!r} cannot be one tensor")
-    for path, kind, text in own["modules"]:
-        if not all(isinstance(part, str) for part in (path, kind, text)):
-            raise ParameterError("modules must be described by texts")
-    if value["settings"] is not None and set(value["settings"]) != set(_SETTINGS):
-        raise ParameterError(f"settings must be {_SETTINGS}")
+    for module in own["modules"]:
+        if len(module) != 3 or not all(isinstance(part, str) for part in module):
+            raise ParameterError("modules must be described by three texts")
+    if kind == _MC:
+        if list(value["settings"]) != list(_SETTINGS):
+            raise ParameterError(f"settings must be {_SETTINGS}")
+        MCDropout(nn.Linear(1, 1), **value["settings"])  # before the user's is touched
 
 
 def _network_together(kind: str, value: Any, model: nn.Module | None) -> Any:

@@ -51,8 +51,10 @@ class FrameModel:
     """A fitted estimator with the columns it was fitted on, and policies on top.
 
     Made by :meth:`fit`, or from a schema and an estimator fitted on its features. What
-    a row is answered depends on that row alone, to the last bit: not on its
-    neighbours, nor on where a table was cut.
+    a row is answered depends on that row alone, not on its neighbours. Rows are always
+    computed 256 at a time, so that a table always gives the same bits, whatever format
+    it comes in, and so does a part of it that starts at a multiple of 256; elsewhere in
+    a block products of matrices may round otherwise, in the last digits of a float64.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ class ClassPicker(Picker):
         shape = tuple(block.shape[1:])
         if self.kind in _SINGLE:
             return _both(self.kind, self._numbers(block, shape))
-        axis = self._axis(shape, leaves, structure)
+        axis = self.axis(shape, leaves, structure)
         if shape[axis] < 2:
             raise ShapeError(_ONE_COLUMN.format(axis=axis, shape=shape))
         last = block.movedim(axis + 1, -1)
@@ -107,7 +107,7 @@ class ClassPicker(Picker):
             raise ParameterError(_SOFTMAX)
         return last
 
-    def _axis(
+    def axis(
         self, shape: tuple[int, ...], leaves: list[Any], structure: Structure
     ) -> int:
         """The axis of the classes in an output of this shape."""

@@ -1,5 +1,6 @@
 """The inputs of a model as a batch with a known row axis."""
 
+import os
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -405,9 +406,24 @@ def _embeds(model: nn.Module) -> bool:
     return any(isinstance(m, nn.Embedding | nn.EmbeddingBag) for m in model.modules())
 
 
+_ONNX = """model must be a torch.nn.Module. Got an ONNX model: its operations cannot be
+followed, and exporters leave dropout out or fix it. Pass the module that it was made
+from. If only the file is left and it has Dropout nodes, a converter may make a module
+of it (onnx2torch, last released in 2024): see what caveat.audit finds there."""
+
+
+def _is_onnx(model: Any) -> bool:
+    """Whether this is an ONNX model: a file, its content, or a session."""
+    if isinstance(model, str | os.PathLike):
+        return os.fspath(model).endswith(".onnx")
+    return type(model).__module__.split(".")[0] in ("onnx", "onnx_ir", "onnxruntime")
+
+
 def check_model(model: Any) -> nn.Module:
     """A module with something to have been trained."""
     if not isinstance(model, nn.Module):
+        if _is_onnx(model):
+            raise InputTypeError(_ONNX)
         raise InputTypeError(
             f"model must be a torch.nn.Module. Got {type(model).__name__}; "
             f"wrap a function in a module whose forward calls it."

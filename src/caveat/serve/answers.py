@@ -17,7 +17,7 @@ QUANTILES = "quantiles"  # of a regression, for figures
 LEVELS = (0.005, *(round(0.025 * n, 3) for n in range(1, 40)), 0.995)
 
 
-class Features(NamedTuple):
+class RowFeatures(NamedTuple):
     """Rows as a model takes them.
 
     Attributes

@@ -26,7 +26,7 @@ FAULT = 500
 
 
 @dataclass(eq=False)
-class Job:
+class QueuedJob:
     """The rows of one request, waiting.
 
     Attributes
@@ -72,7 +72,7 @@ class Batcher:
         watch: Callable[[str, int, int, int, float], None] | None = None,
     ) -> None:
         self._models, self._limits, self._watch = models, limits, watch
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[QueuedJob] = deque()
         self._news = threading.Condition()
         self._stopping = False
         self.is_draining = False
@@ -125,7 +125,7 @@ class Batcher:
 
     # ------------------------------------------------------------ jobs
 
-    def submit(self, job: Job) -> "Future[Arrays]":
+    def submit(self, job: QueuedJob) -> "Future[Arrays]":
         """Put a job into the queue, or refuse it at once if that is full."""
         with self._news:
             if self._stopping or self._thread is None:
@@ -143,7 +143,7 @@ class Batcher:
                 return
             self._answer(jobs)
 
-    def _next(self) -> list[Job]:
+    def _next(self) -> list[QueuedJob]:
         """The oldest job and all that can be computed with it; none at the end."""
         with self._news:
             while not self._waiting:
@@ -162,11 +162,11 @@ class Batcher:
     def _most_rows(self) -> int:
         return self._limits.batch_rows
 
-    def _rows_like(self, first: Job) -> int:
+    def _rows_like(self, first: QueuedJob) -> int:
         return sum(len(job.x) for job in self._waiting if job.key == first.key)
 
-    def _taken(self, first: Job) -> list[Job]:
-        found, rows, others = [first], len(first.x), deque[Job]()
+    def _taken(self, first: QueuedJob) -> list[QueuedJob]:
+        found, rows, others = [first], len(first.x), deque[QueuedJob]()
         for job in list(self._waiting)[1:]:
             if job.key == first.key and rows + len(job.x) <= self._most_rows():
                 found.append(job)
@@ -178,7 +178,7 @@ class Batcher:
 
     # ------------------------------------------------------------ answers
 
-    def _answer(self, jobs: list[Job]) -> None:
+    def _answer(self, jobs: list[QueuedJob]) -> None:
         now, limit = time.monotonic(), self._limits.max_wait
         fresh = []
         for job in jobs:
@@ -201,7 +201,7 @@ class Batcher:
                 except Exception as own:
                     _fail(job, _told(own))
 
-    def _together(self, jobs: list[Job]) -> None:
+    def _together(self, jobs: list[QueuedJob]) -> None:
         name, start = jobs[0].name, time.monotonic()
         model, x = self._models[name], np.concatenate([job.x for job in jobs])
         settings = self._settled(jobs, len(x))
@@ -219,7 +219,7 @@ class Batcher:
             place += len(job.x)
             _finish(job, {w: found[w][rows] for w in job.wanted})
 
-    def _settled(self, jobs: list[Job], rows: int) -> Settings:
+    def _settled(self, jobs: list[QueuedJob], rows: int) -> Settings:
         """With the draws that the budget leaves time for."""
         settings = jobs[0].settings
         if settings.budget is None:
@@ -259,7 +259,7 @@ def _told(error: Exception) -> RefusedError:
     return RefusedError(words, FAULT)
 
 
-def _finish(job: Job, found: Arrays) -> None:
+def _finish(job: QueuedJob, found: Arrays) -> None:
     for name, values in found.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             bad = (~np.isfinite(values)).reshape(len(values), -1).any(1)
@@ -273,6 +273,6 @@ def _finish(job: Job, found: Arrays) -> None:
         job.future.set_result(found)
 
 
-def _fail(job: Job, error: RefusedError) -> None:
+def _fail(job: QueuedJob, error: RefusedError) -> None:
     with contextlib.suppress(InvalidStateError):  # answered already, or given up
         job.future.set_exception(error)

@@ -26,7 +26,7 @@ _HEADERS = [
 
 
 @final
-class Guard:
+class RequestGuard:
     """Asks for tokens, and counts what was answered.
 
     Parameters

@@ -14,7 +14,7 @@ from caveat import _validation as check
 from caveat.errors import CaveatError, InputTypeError, ParameterError
 from caveat.predictive import ClassificationPredictive
 from caveat.sampling import MCDropout
-from caveat.serve.answers import Features, class_outputs, number_outputs
+from caveat.serve.answers import RowFeatures, class_outputs, number_outputs
 from caveat.serve.refusing import quoted, refuse
 from caveat.serve.tensors import BYTES, TYPES, TensorInfo
 
@@ -45,11 +45,11 @@ class ServedModel(ABC):
     n_draws: int = _DRAWS
 
     @abstractmethod
-    def features(self, given: Inputs) -> Features:
+    def features(self, given: Inputs) -> RowFeatures:
         """What tensors of the protocol say, checked; of one row at least."""
 
     @abstractmethod
-    def features_of_rows(self, rows: list[Any]) -> Features:
+    def features_of_rows(self, rows: list[Any]) -> RowFeatures:
         """What rows of JSON say, checked."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class TableModel(ServedModel):
         )
         self.n_draws = _draws_of(model.estimator)
 
-    def features(self, given: Inputs) -> Features:
+    def features(self, given: Inputs) -> RowFeatures:
         columns: dict[str, list[Any]] = {}
         for name, values in given.items():
             if values.ndim == 2 and values.shape[1] == 1:
@@ -134,7 +134,7 @@ class TableModel(ServedModel):
         rows = zip(*columns.values(), strict=True)
         return self._encoded([dict(zip(names, row, strict=True)) for row in rows])
 
-    def features_of_rows(self, rows: list[Any]) -> Features:
+    def features_of_rows(self, rows: list[Any]) -> RowFeatures:
         needed = self.model.schema.needed
         for number, row in enumerate(rows):
             if not isinstance(row, dict):
@@ -150,7 +150,7 @@ class TableModel(ServedModel):
                     )
         return self._encoded([{name: row[name] for name in needed} for row in rows])
 
-    def _encoded(self, rows: list[dict[str, Any]]) -> Features:
+    def _encoded(self, rows: list[dict[str, Any]]) -> RowFeatures:
         import pyarrow as pa
 
         from caveat.frames import Encoder, as_source
@@ -166,7 +166,7 @@ class TableModel(ServedModel):
         except (ValueError, TypeError, ArithmeticError, pa.ArrowException) as error:
             refuse(f"The rows cannot be read: {quoted(str(error))}.")
         notes = (f"{n} rows: {what}" for what, n in encoder.notes.items())
-        return Features(x, tuple(notes))
+        return RowFeatures(x, tuple(notes))
 
     def predictive(self, x: NDArray[Any], n_draws: int, seed: int) -> Any:
         return self.model.predictive_of(x, n_draws=n_draws, seed=seed)
@@ -218,19 +218,19 @@ class _ArrayModel(ServedModel):
         self.shape = shape
         self.inputs = (TensorInfo("x", kind, (-1, *shape)),)
 
-    def features(self, given: Inputs) -> Features:
+    def features(self, given: Inputs) -> RowFeatures:
         if set(given) != {"x"}:
             refuse(f"There must be one input, 'x'. Got {quoted(list(given))}.")
         return self._checked(given["x"])
 
-    def features_of_rows(self, rows: list[Any]) -> Features:
+    def features_of_rows(self, rows: list[Any]) -> RowFeatures:
         try:
             found = np.array(rows, dtype=np.float64)
         except (ValueError, TypeError, OverflowError):
             refuse(f"Rows must be lists of numbers of the shape {list(self.shape)}.")
         return self._checked(found)
 
-    def _checked(self, x: NDArray[Any]) -> Features:
+    def _checked(self, x: NDArray[Any]) -> RowFeatures:
         if x.dtype.kind not in "iuf":
             refuse(f"'x' must hold numbers. Got {x.dtype}.")
         if x.shape[1:] != self.shape:
@@ -242,7 +242,7 @@ class _ArrayModel(ServedModel):
         if not np.isfinite(found).all():
             row = int((~np.isfinite(found)).reshape(len(found), -1).any(1).argmax())
             refuse(f"'x' must hold finite numbers. Row {row + 1} does not.")
-        return Features(found)
+        return RowFeatures(found)
 
     @property
     def example(self) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from caveat.serve.answers import LEVELS, QUANTILES, Arrays, Features
+from caveat.serve.answers import LEVELS, QUANTILES, Arrays, RowFeatures
 from caveat.serve.models import ServedModel
 from caveat.serve.refusing import quoted, refuse
 
@@ -14,8 +14,8 @@ ROWS = "rows"
 
 def read_rows(
     plain: dict[str, Any], model: ServedModel, most: int
-) -> tuple[Features, dict[str, Any]]:
-    """Features of the rows of a request, and its parameters.
+) -> tuple[RowFeatures, dict[str, Any]]:
+    """RowFeatures of the rows of a request, and its parameters.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def read_rows(
 
     Returns
     -------
-    Features, dict
+    RowFeatures, dict
     """
     rows = plain.get(ROWS)
     if not isinstance(rows, list) or not 1 <= len(rows) <= most:

@@ -22,13 +22,13 @@ class DrainingServer(uvicorn.Server):
 
     Parameters
     ----------
-    config : uvicorn.Config
+    setup : uvicorn.Config
     drain : callable
         Called at the first signal.
     """
 
-    def __init__(self, config: uvicorn.Config, drain: Callable[[], None]) -> None:
-        super().__init__(config)
+    def __init__(self, setup: uvicorn.Config, drain: Callable[[], None]) -> None:
+        super().__init__(setup)
         self._drain = drain
         self._since: float | None = None
         self._turns = 0

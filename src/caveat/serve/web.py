@@ -17,11 +17,11 @@ from starlette.responses import StreamingResponse
 
 from caveat._version import __version__
 from caveat.errors import ParameterError
-from caveat.serve.answers import QUANTILES, Arrays, Features
+from caveat.serve.answers import QUANTILES, Arrays, RowFeatures
 from caveat.serve.asking import FEWEST, Settings
-from caveat.serve.batching import Batcher, Job
+from caveat.serve.batching import Batcher, QueuedJob
 from caveat.serve.describing import DESCRIPTION, described, docs_page
-from caveat.serve.guarding import Guard
+from caveat.serve.guarding import RequestGuard
 from caveat.serve.limits import Limits
 from caveat.serve.metrics import Metrics
 from caveat.serve.models import ServedModel, served
@@ -112,7 +112,7 @@ def app(
     web.state.batcher = service.batcher
     _add_routes(web, service)
     web.add_middleware(
-        Guard, tokens=tuple(tokens), metrics=metrics, batcher=service.batcher
+        RequestGuard, tokens=tuple(tokens), metrics=metrics, batcher=service.batcher
     )
     return web
 
@@ -166,11 +166,11 @@ class Service:
         self, name: str, x: Any, settings: Settings, wanted: Collection[str]
     ) -> Arrays:
         """Through the queue."""
-        job = Job(name, x, settings, tuple(wanted))
+        job = QueuedJob(name, x, settings, tuple(wanted))
         return await asyncio.wrap_future(self.batcher.submit(job))
 
     def settings(
-        self, given: dict[str, Any], features: Features, model: ServedModel
+        self, given: dict[str, Any], features: RowFeatures, model: ServedModel
     ) -> Settings:
         """Of a request, checked for its rows."""
         asked = Settings.read(given, self.limits)
@@ -304,7 +304,7 @@ def _add_inference(web: FastAPI, service: Service) -> None:
 
 def _streamed(
     body: bytes, header: str | None, model: ServedModel, limits: Limits
-) -> tuple[Features, dict[str, Any]]:
+) -> tuple[RowFeatures, dict[str, Any]]:
     """Rows by name, or tensors of the protocol."""
     if header is None:
         plain = read_json(body)
@@ -320,7 +320,7 @@ class _Stream:
 
     service: Service
     name: str
-    features: Features
+    features: RowFeatures
     wanted: list[str]
     settings: Settings
     good: float

@@ -66,3 +66,18 @@ def test_noise_is_shrunk_to_the_mean():
     x, y = only_noise(300, 10)
     found = Ridge.fit(x, y[:, None]).predict(x)[:, 0]
     assert found.std() < 0.15 * y.std()
+
+
+def test_draws_of_a_row_do_not_know_the_others():
+    """A row outside the span of the columns changes nothing for those inside."""
+    x, y = a_line(40)
+    doubled = np.hstack([x, x[:, :1]])
+    model = Ridge.fit(doubled, y[:, None])
+    inside = doubled[:3]
+    inside[:, -1] += 1e-9  # rounding, as good as inside
+    outside = doubled[:1].copy()
+    outside[0, -1] += 5.0
+    alone = model.draws(inside, 50, np.random.default_rng(0))
+    beside = model.draws(np.vstack([inside, outside]), 50, np.random.default_rng(0))
+    np.testing.assert_allclose(beside[:, :3], alone, rtol=0, atol=1e-12)
+    assert beside[:, 3].std() > 0

@@ -25,6 +25,7 @@ OPPONENTS = {
     "grid (2018)": ("6eb4497", "MC dropout (grid search)"),
     "Deep Ensembles": ("Lakshminarayanan", "Deep ensembles (5 nets)"),
 }
+RERUN = {"pbp": "PBP"}  # protocols that are meant to give a published column again
 LOGGED = {
     "Dropout (paper)": "original_1x",
     "10x epochs": "10x_epochs",
@@ -84,6 +85,12 @@ def verdict(metric: str, ours: SplitMean, theirs: SplitMean) -> str:
     if abs(gap) <= combined:
         return "tie"
     return "win" if gap > 0 else "lose"
+
+
+def gap_in_errors(ours: SplitMean, theirs: SplitMean) -> float:
+    """Ours minus theirs in combined standard errors; infinite if neither has any."""
+    gap, combined = ours.mean - theirs.mean, math.hypot(ours.error, theirs.error)
+    return gap / combined if combined else math.copysign(math.inf, gap)
 
 
 def paired_z(difference: SplitMean) -> float:

@@ -223,6 +223,7 @@ VARIANTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "grid": (("1 layer",),),
     "best": (("1 layer",), ("2 layers",)),
     "flagship": (("5 networks",),),
+    "pbp": (("1 layer",),),
 }
 
 

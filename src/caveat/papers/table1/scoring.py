@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 
 from caveat.papers.table1.jobs import Job, Record, SplitPlan, SplitRows
+from caveat.papers.table1.pbp import run_pbp
 from caveat.papers.table1.protocols import PROTOCOLS
 from caveat.training import Ensemble, NetworkSpec, Problem, fit_ensembles
 from caveat.training.likelihood import MixtureScore
@@ -14,6 +15,8 @@ from caveat.training.likelihood import MixtureScore
 
 def run(job: Job) -> list[Record]:
     """The records of a job, one per split and variant."""
+    if job.protocol == "pbp":
+        return run_pbp(job)
     start = time.perf_counter()
     splits = job.rows()
     plans = PROTOCOLS[job.protocol](job, splits)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from caveat._torch import OpOverload, safe_softmax
+from caveat._torch import OpOverload, is_fake, safe_softmax
 from caveat.sampling.passes import Pass
 from caveat.sampling.rules.dropout import times
 
@@ -74,7 +74,8 @@ def _softmax(scores: Tensor, attn_mask: Tensor | None, look_at_mask: bool) -> Te
     if attn_mask is None:
         return scores.softmax(-1)
     bias = _additive(attn_mask, scores.dtype)
-    if look_at_mask and bool((bias > -math.inf).any(-1).all()):
+    has_values = not is_fake(type(bias))  # while a pass is traced there are none
+    if look_at_mask and has_values and bool((bias > -math.inf).any(-1).all()):
         return (scores + bias).softmax(-1)
     return safe_softmax(scores + bias, -1)
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from caveat._torch import OpOverload
+from caveat._torch import OpOverload, is_fake
 from caveat.sampling.passes import Pass
 
 _aten = torch.ops.aten
@@ -48,6 +48,8 @@ def _max_pool2d(
 
 
 def _is_plain(x: Tensor) -> bool:
+    if is_fake(type(x)):  # a graph is to say what the model does
+        return False
     return x.device.type == "cpu" and x.is_floating_point() and x.is_contiguous()
 
 

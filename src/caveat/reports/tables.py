@@ -1,0 +1,129 @@
+"""The report on a model file and a table whose outcomes are known."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caveat._optional import require
+from caveat.errors import DataError
+from caveat.predictive import Predictive
+from caveat.reports.making import report
+from caveat.reports.view import HTMLReport
+
+if TYPE_CHECKING:
+    from caveat.frames import Dialect, FrameModel
+
+_KEPT = 2**26  # draws of all rows that are kept at once
+_FEWEST = 64  # draws of a row, whatever it costs
+_AT_ONCE = 2**14  # rows whose draws are made at once
+
+
+def report_table(
+    model: "FrameModel",
+    table: Any,
+    *,
+    dialect: "Dialect | None" = None,
+    n_draws: int | None = None,
+    seed: int = 0,
+    unseen: str = "error",
+    title: str | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> HTMLReport:
+    """Predict the rows of a table, and report on what became of it.
+
+    Parameters
+    ----------
+    model : FrameModel
+        Fitted, with all that is attached to it.
+    table : str, Path or table
+        A file, or a table in memory; with the target. Its rows must not have been
+        learned from.
+    dialect : Dialect, optional
+        Where the name of a file does not say all.
+    n_draws : int, optional
+        For each row; by default those of the estimator, fewer of so many rows that
+        their draws would not fit.
+    seed : int, default 0
+        Of the draws.
+    unseen : {"error", "missing"}
+        What a category is that fit has not seen.
+    title : str, optional
+        Of the page.
+    about : mapping of str, optional
+        Further lines on how it was made.
+
+    Returns
+    -------
+    HTMLReport
+    """
+    require("pyarrow", extra="files")
+    from caveat.frames import open_table
+    from caveat.frames.reading import as_source
+
+    if isinstance(table, str) or hasattr(table, "__fspath__"):
+        with open_table(table, dialect) as opened:
+            source = opened
+            rows = opened.whole()
+    else:
+        source = as_source(table)
+        rows = source.whole()
+    again = replace(source, _batches=lambda columns: iter(rows.to_batches()))
+    y = model.targets(again)
+    x = model.matrix(rows, unseen=unseen)
+    number = n_draws or min(_usual(model), max(_FEWEST, _KEPT // len(rows)))
+    predictive = _predictive(model, rows, number, seed, unseen)
+    target = model.schema.target
+    facts = {
+        "model": repr(model),
+        "columns": "; ".join(model.schema.lines()),
+        "table": f"{source.name}, {len(rows):,} rows, SHA-256 of its features "
+        f"{hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest()[:16]}",
+        "seed": seed,
+        "target": target.name,
+        **({"unit": target.unit} if target.unit else {}),
+        **(about or {}),
+    }
+    return report(
+        predictive,
+        y,
+        x=_columns(model, rows, x),
+        title=title,
+        classes=model.classes or None,
+        about=facts,
+    )
+
+
+def _usual(model: "FrameModel") -> int:
+    estimator = getattr(model.estimator, "best_estimator_", model.estimator)
+    found = getattr(estimator, "n_draws", 400)
+    return int(found)
+
+
+def _predictive(
+    model: "FrameModel", rows: Any, number: int, seed: int, unseen: str
+) -> Predictive:
+    parts = [
+        model.predictive(
+            rows.slice(start, _AT_ONCE), n_draws=number, seed=seed, unseen=unseen
+        )
+        for start in range(0, len(rows), _AT_ONCE)
+    ]
+    return parts[0] if len(parts) == 1 else type(parts[0]).concatenate(parts)
+
+
+def _columns(model: "FrameModel", rows: Any, x: Any) -> dict[str, Any]:
+    """The columns that the model uses: numbers as they count, others as they are."""
+    places = {name: place for place, name in enumerate(model.schema.features)}
+    found: dict[str, Any] = {}
+    for column in model.schema.columns:
+        if column.kind in ("number", "boolean") and column.name in places:
+            found[column.name] = x[:, places[column.name]]
+        else:
+            texts = ["" if v is None else str(v) for v in rows[column.name].to_pylist()]
+            found[column.name] = np.array(texts, dtype=object)
+    if not found:
+        raise DataError("The model uses no column: there is nothing to report on.")
+    return found
