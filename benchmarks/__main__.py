@@ -14,6 +14,7 @@ from benchmarks import (
     bench_peers,
     bench_predict,
     bench_sampling,
+    bench_serve,
     bench_tables,
     bench_training,
 )
@@ -27,6 +28,7 @@ ALL = (
     bench_training,
     bench_predict,
     bench_files,
+    bench_serve,
     bench_linear,
     bench_tables,
     bench_eyes,
