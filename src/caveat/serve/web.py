@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any, TypeVar, final
 
@@ -14,12 +14,14 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
+from starlette.routing import Route
 
 from caveat._version import __version__
 from caveat.errors import ParameterError
 from caveat.serve.answers import QUANTILES, Arrays, RowFeatures
 from caveat.serve.asking import FEWEST, Settings
 from caveat.serve.batching import Batcher, QueuedJob
+from caveat.serve.bridging import Bridge
 from caveat.serve.describing import DESCRIPTION, described, docs_page
 from caveat.serve.guarding import RequestGuard
 from caveat.serve.limits import Limits
@@ -128,12 +130,15 @@ class Service:
     limits : Limits
     batcher : Batcher
     metrics : Metrics
+    bridge : Bridge
+        From the batcher's thread.
     """
 
     models: dict[str, ServedModel]
     limits: Limits
     batcher: Batcher
     metrics: Metrics
+    bridge: Bridge = field(default_factory=Bridge)
 
     def model(self, name: str) -> ServedModel:
         """The model of an address."""
@@ -167,7 +172,8 @@ class Service:
     ) -> Arrays:
         """Through the queue."""
         job = QueuedJob(name, x, settings, tuple(wanted))
-        return await asyncio.wrap_future(self.batcher.submit(job))
+        found: Arrays = await self.bridge.wait(self.batcher.submit(job))
+        return found
 
     def settings(
         self, given: dict[str, Any], features: RowFeatures, model: ServedModel
@@ -300,6 +306,24 @@ def _add_inference(web: FastAPI, service: Service) -> None:
         stream = _Stream(service, model, features, wanted, first_step, good or _GOOD)
         events = stream.events(first, last, base.budget)
         return StreamingResponse(events, media_type="text/event-stream")
+
+    _shorten(web, "/v2/models/{model}/infer_stream", infer_stream)
+    _shorten(web, "/v1/models/{model}/predict", predict)
+    _shorten(web, "/v2/models/{model}/infer", infer)
+
+
+def _shorten(web: FastAPI, path: str, function: Any) -> None:
+    """The same route once more, before the described one, without FastAPI's parsing.
+
+    That takes longer than a small model, and there is nothing in it for a raw body.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        found: Response = await function(request.path_params["model"], request)
+        return found
+
+    endpoint.__dict__["route"] = path  # for the metrics
+    web.router.routes.insert(0, Route(path, endpoint, methods=["POST"]))
 
 
 def _streamed(
