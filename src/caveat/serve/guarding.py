@@ -71,7 +71,7 @@ class RequestGuard:
                 await _say(watched, 500, "The server failed.")
         finally:
             route = getattr(scope.get("endpoint"), "route", None)
-            route = route or getattr(scope.get("route"), "path", "other")
+            route = str(route or getattr(scope.get("route"), "path", "other"))
             self._metrics.request(route, status, time.monotonic() - start)
 
     def _is_open(self, scope: Scope) -> bool:

@@ -149,11 +149,11 @@ class Service:
 
     async def body(self, request: Request) -> bytes:
         """All of it, if it is not too large."""
-        coding = request.headers.get("content-encoding", "identity")
+        coding = _header(request, "content-encoding") or "identity"
         if coding != "identity":
             refuse(f"The body must not be compressed. Got {quoted(coding)}.", MEDIA)
         found, size, most = [], 0, self.limits.max_body
-        told_size = request.headers.get("content-length", "0")
+        told_size = _header(request, "content-length") or "0"
         if told_size.isdigit() and int(told_size[:20]) > most:
             refuse(f"The body must have at most {most} bytes.", TOO_LARGE)
         try:
@@ -181,6 +181,15 @@ class Service:
         """Of a request, checked for its rows."""
         asked = Settings.read(given, self.limits)
         return asked.checked(len(features.x), model.n_draws, self.limits)
+
+
+def _header(request: Request, name: str) -> str | None:
+    """The last of this name."""
+    wanted, found = name.lower().encode(), None
+    for own, value in request.scope["headers"]:
+        if own == wanted:
+            found = value
+    return None if found is None else found.decode("latin-1")
 
 
 async def _read(size: int, function: Callable[..., Found], *args: Any) -> Found:
@@ -250,7 +259,7 @@ def _add_inference(web: FastAPI, service: Service) -> None:
     async def infer(model: str, request: Request) -> Response:
         """Tensors in, tensors out, in JSON or with the binary extension."""
         own, body = service.model(model), await service.body(request)
-        header = request.headers.get(HEADER)
+        header = _header(request, HEADER)
         size = len(body)
         asked = await _read(size, read_request, body, header, own, service.limits)
         features = await _read(size, own.features, asked.inputs)
@@ -287,7 +296,7 @@ def _add_inference(web: FastAPI, service: Service) -> None:
     async def infer_stream(model: str, request: Request) -> Response:
         """Server-sent events after 8, 16, 32 … draws, until the error is small."""
         own, body = service.model(model), await service.body(request)
-        header = request.headers.get(HEADER)
+        header = _header(request, HEADER)
         features, given = await _read(
             len(body), _streamed, body, header, own, service.limits
         )
