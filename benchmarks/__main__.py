@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from benchmarks import (
     bench_error,
+    bench_export,
     bench_eyes,
     bench_files,
     bench_latency,
@@ -32,6 +33,7 @@ ALL = (
     bench_linear,
     bench_tables,
     bench_eyes,
+    bench_export,
     bench_peers,
 )
 

@@ -264,6 +264,21 @@ def test_notes_and_warnings_are_lines(
     assert "note: 3 rows: 'kind'" in shown and "note: 3 rows: 'size'" in shown
 
 
+def test_report_writes_a_page_and_says_its_verdict(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "r.html"
+    table, model = tmp_path / "new.csv", str(files / "m.caveat")
+    mixed(9).drop(columns="y").to_csv(table, index=False)
+    assert main(["report", model, str(table), "-o", str(page), "--draws", "20"]) == 1
+    assert "target" in capsys.readouterr().err  # those rows have no outcome
+    assert not page.exists()
+    learned = str(files / "t.csv")
+    assert main(["report", model, learned, "-o", str(page), "--draws", "20"]) == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "written:" in capsys.readouterr().out
+
+
 def test_audit_prints_the_sites(capsys: pytest.CaptureFixture[str]) -> None:
     name = "tests.files.test_auditing:build"
     assert main(["audit", name, "--shape", "3,4"]) == 0

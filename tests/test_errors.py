@@ -22,6 +22,7 @@ SIGNALS = {
     "AutogradInside": "sampling/guard.py",
     "CompilerWanted": "_torch.py",
     "Departed": "sampling/checks.py",
+    "MoreSites": "exporting/tracing.py",
     "NotSupportedError": "sampling/closed_form/beliefs.py",
     "NoRuleError": "sampling/closed_form/propagation.py",
 }

@@ -7,7 +7,7 @@ from torch import nn
 import caveat
 from caveat.errors import UnsupportedModelError
 from caveat.exporting.checking import check_answers, check_noise
-from caveat.exporting.subjects import Question, Sampled
+from caveat.exporting.subjects import Question, SampledSubject
 from caveat.exporting.tracing import sites_of
 from caveat.sampling.plans import plan_for
 
@@ -15,9 +15,9 @@ NET = nn.Sequential(nn.Linear(3, 6), nn.Dropout(0.4), nn.Linear(6, 2)).eval()
 X = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
 
 
-def subject(*outputs: str) -> Sampled:
+def subject(*outputs: str) -> SampledSubject:
     asked = Question(outputs, "probs" in outputs, None, 0.95, None, None)
-    return Sampled(caveat.MCDropout(NET, seed=1), asked)
+    return SampledSubject(caveat.MCDropout(NET, seed=1), asked)
 
 
 @pytest.mark.parametrize("wrong", ["seed", "n_draws", "value", "shape"])

@@ -6,7 +6,7 @@ import torch
 from caveat._random import random_bits, random_uniform, signed, stream_key
 from caveat._strata import counts_of, drop_words, dropped, slices_of, stratified_uniform
 from caveat.exporting.hashing import (
-    Address,
+    DrawAddress,
     Tables,
     bits_at,
     dropped_at,
@@ -30,10 +30,12 @@ def tables() -> Tables:
     return Tables.made()
 
 
-def addressed(seed: int, draws: range, tables: Tables) -> tuple[torch.Tensor, Address]:
+def addressed(
+    seed: int, draws: range, tables: Tables
+) -> tuple[torch.Tensor, DrawAddress]:
     number, slices = torch.tensor(signed(seed)), slices_of(draws)
     where = [torch.arange(r.start, r.stop) for r in (draws, slices)]
-    return site_key(number, "a#0"), Address.of(number, *where, tables)
+    return site_key(number, "a#0"), DrawAddress.of(number, *where, tables)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -9,7 +9,7 @@ from onnx import helper
 
 from caveat._strata import slices_of
 from caveat.exporting.drawing import SiteNoise
-from caveat.exporting.hashing import Address, Tables
+from caveat.exporting.hashing import DrawAddress, Tables
 from caveat.exporting.onnx_noise import DOMAIN, SiteNodes, functions
 from caveat.sampling.noise import (
     Exponential,
@@ -79,7 +79,7 @@ def test_noise_is_that_of_a_site(session, seed, draws):
     numbers = [np.arange(r.start, r.stop) for r in (draws, slices)]
     given = dict(zip(("caveat_draws", "caveat_slices"), numbers, strict=True))
     found = session.run(None, {"seed": np.array(seed), **given})
-    where = Address.of(
+    where = DrawAddress.of(
         torch.tensor(seed), *map(torch.from_numpy, numbers), Tables.made()
     )
     for site, values in zip(sites(), map(torch.from_numpy, found), strict=True):

@@ -13,7 +13,7 @@ from caveat.papers.records import read_records
 from caveat.papers.runner import regenerate
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-OPTIONS = {"table1": [{"protocol": p} for p in ("paper", "best", "flagship")]}
+OPTIONS = {"table1": [{"protocol": p} for p in ("paper", "best", "flagship", "pbp")]}
 STORED = [
     pytest.param(each, options, id=" ".join([each.name, *options.values()]))
     for each in REPRODUCTIONS

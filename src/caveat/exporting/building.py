@@ -10,7 +10,7 @@ from caveat.errors import UnsupportedModelError
 from caveat.exporting.chunks import Chunk, RowPlace, may_compute_together
 from caveat.exporting.drawing import SiteNoise
 from caveat.exporting.splitting import Parts, split
-from caveat.exporting.subjects import Subject, few_rows
+from caveat.exporting.subjects import ExportSubject, few_rows
 from caveat.exporting.tracing import sites_of, trace
 from caveat.sampling.inputs import Batch
 from caveat.sampling.plans import plan_for
@@ -48,7 +48,7 @@ def tensors_of(batch: Batch) -> list[Tensor]:
     return [leaf for leaf in batch.leaves if isinstance(leaf, Tensor)]
 
 
-def build(subject: Subject, batch: Batch, *, together: bool = True) -> Built:
+def build(subject: ExportSubject, batch: Batch, *, together: bool = True) -> Built:
     """A chunk of the draws of a subject; ``together``: of several, if that pays."""
     few = few_rows(batch, _ROWS)
     sampler, model = subject.sampler, subject.sampler.model
@@ -79,7 +79,9 @@ def build(subject: Subject, batch: Batch, *, together: bool = True) -> Built:
     )
 
 
-def _together(subject: Subject, few: Batch, sites: Sequence[SiteNoise]) -> Parts | None:
+def _together(
+    subject: ExportSubject, few: Batch, sites: Sequence[SiteNoise]
+) -> Parts | None:
     """The parts for several draws at a time; None if there is no such graph."""
     try:
         traced = trace(subject.sampler, few, tuple(sites), subject.pick, together=True)

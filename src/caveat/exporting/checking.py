@@ -9,7 +9,7 @@ from torch import Tensor
 from caveat._random import signed
 from caveat.errors import UnsupportedModelError
 from caveat.exporting.drawing import SiteNoise
-from caveat.exporting.subjects import Subject, few_rows
+from caveat.exporting.subjects import ExportSubject, few_rows
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Mask
 
@@ -27,7 +27,7 @@ Caveat. Where the graph runs, whole numbers of 64 bits are computed in another w
 
 
 def check_answers(
-    subject: Subject, batch: Batch, names: Sequence[str], run: Run
+    subject: ExportSubject, batch: Batch, names: Sequence[str], run: Run
 ) -> None:
     """Compare answers for the example and for other rows, seeds and draws."""
     other = few_rows(batch, batch.rows + 1)
@@ -38,7 +38,10 @@ def check_answers(
 
 
 def check_noise(
-    subject: Subject, sites: Sequence[SiteNoise], found: Sequence[Tensor], draws: range
+    subject: ExportSubject,
+    sites: Sequence[SiteNoise],
+    found: Sequence[Tensor],
+    draws: range,
 ) -> None:
     """Compare the noise of some draws: masks bit by bit, numbers to rounding."""
     for site, values in zip(sites, found, strict=True):
@@ -57,7 +60,7 @@ def check_noise(
 
 
 def _compare(
-    subject: Subject,
+    subject: ExportSubject,
     output: str,
     found: Tensor,
     expected: Tensor,

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from caveat.exporting.drawing import SiteNoise
-from caveat.exporting.hashing import Address, Tables
+from caveat.exporting.hashing import DrawAddress, Tables
 from caveat.exporting.splitting import Parts
-from caveat.exporting.summaries import State, Summary
+from caveat.exporting.summaries import DrawSummary, State
 
 _HELD = 1 << 20  # numbers that draws computed together may make
 _MOST = 64  # draws at a time: a block of the stratified design
@@ -34,7 +34,7 @@ class Chunk(nn.Module):
         The traced pass.
     sites : sequence of SiteNoise
         What it draws.
-    summary : Summary
+    summary : DrawSummary
         What is asked of the draws.
     rows : RowPlace
         Where the number of rows is read.
@@ -46,7 +46,7 @@ class Chunk(nn.Module):
         self,
         parts: Parts,
         sites: Sequence[SiteNoise],
-        summary: Summary,
+        summary: DrawSummary,
         rows: RowPlace,
         *,
         together: bool,
@@ -77,7 +77,7 @@ class Chunk(nn.Module):
     ) -> list[Tensor]:
         """The noise of each site, (draws, *shape)."""
         tables = Tables(*(getattr(self, name) for name in Tables._fields))
-        where = Address.of(seed, draws, slices, tables)
+        where = DrawAddress.of(seed, draws, slices, tables)
         return [site.draw(where, rows) for site in self.sites]
 
     def block(

@@ -11,9 +11,9 @@ import torch
 from caveat import _validation as check
 from caveat.errors import InputTypeError, ParameterError
 from caveat.exporting.subjects import (
+    ExportSubject,
     Question,
-    Sampled,
-    Subject,
+    SampledSubject,
     refuse_what_has_no_graph,
 )
 from caveat.exporting.summaries import is_of_classes
@@ -110,7 +110,7 @@ def export(
     return target
 
 
-def _writer(target: Path) -> Callable[[Subject, Batch], bytes]:
+def _writer(target: Path) -> Callable[[ExportSubject, Batch], bytes]:
     if target.suffix == ".onnx":
         from caveat.exporting.onnx_file import onnx_bytes
 
@@ -122,9 +122,9 @@ def _writer(target: Path) -> Callable[[Subject, Batch], bytes]:
     raise ParameterError(_SUFFIX.format(path=str(target)))
 
 
-def _subject(model: Any, question: Question) -> Subject:
+def _subject(model: Any, question: Question) -> ExportSubject:
     if isinstance(model, MCDropout):
-        return Sampled(model, question)
+        return SampledSubject(model, question)
     if type(model).__module__.startswith("caveat.estimators."):
         from caveat.estimators import DropoutClassifier, DropoutRegressor
         from caveat.exporting.fitted import Fitted

@@ -9,7 +9,7 @@ from torch import Tensor
 from caveat._strata import DropCounts, counts_of
 from caveat.errors import UnsupportedModelError
 from caveat.exporting.hashing import (
-    Address,
+    DrawAddress,
     bits_at,
     dropped_at,
     normal_quantile,
@@ -73,7 +73,7 @@ class SiteNoise:
         """The same with numbers that are found under another name and seed."""
         return replace(self, stream=stream, offset=offset)
 
-    def draw(self, where: Address, rows: Any) -> Tensor:
+    def draw(self, where: DrawAddress, rows: Any) -> Tensor:
         """Values of shape (draws, *shape), of as many rows if each has its own."""
         shape: list[Any] = list(self.spec.shape)
         if self.per_row and self.row_axis is not None:
@@ -81,7 +81,7 @@ class SiteNoise:
         return _values(self, where, shape)
 
 
-def _values(site: SiteNoise, where: Address, shape: list[Any]) -> Tensor:
+def _values(site: SiteNoise, where: DrawAddress, shape: list[Any]) -> Tensor:
     """The values of a law, by the same steps as in ``sampling/noise.py``."""
     law, dtype = site.spec.law, site.spec.dtype
     key = site_key(where.seed, site.stream, site.offset)
@@ -111,7 +111,7 @@ def _values(site: SiteNoise, where: Address, shape: list[Any]) -> Tensor:
 
 
 def _kept(
-    site: SiteNoise, law: Mask, key: Tensor, where: Address, shape: list[Any]
+    site: SiteNoise, law: Mask, key: Tensor, where: DrawAddress, shape: list[Any]
 ) -> Tensor:
     starts = site.spec.starts
     if site.counts is not None:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from caveat._random import signed
 from caveat.errors import InputTypeError, ParameterError, UnsupportedModelError
 from caveat.estimators import DropoutClassifier, DropoutRegressor
 from caveat.exporting.drawing import SiteNoise
-from caveat.exporting.subjects import Question, Subject, answers_of
-from caveat.exporting.summaries import ClassSummary, RegressionSummary, Summary
+from caveat.exporting.subjects import ExportSubject, Question, answers_of
+from caveat.exporting.summaries import ClassSummary, DrawSummary, RegressionSummary
 from caveat.predictive import CategoricalPredictive, GaussianPredictive
 from caveat.sampling import MCDropout
 from caveat.sampling.engine import Sampler
@@ -76,7 +76,7 @@ def _units(scaling: Scaling) -> dict[str, Tensor]:
 
 
 @dataclass(frozen=True)
-class Fitted(Subject):
+class Fitted(ExportSubject):
     """A fitted recipe. Under seed 0 a graph gives the draws of the estimator."""
 
     estimator: DropoutRegressor | DropoutClassifier
@@ -84,8 +84,7 @@ class Fitted(Subject):
 
     def __post_init__(self) -> None:
         name = type(self.estimator).__name__
-        if not hasattr(self.estimator, "networks_"):
-            raise NotFittedError(f"This {name} is not fitted; call fit first.")
+        check_is_fitted(self.estimator, "networks_")
         asked = self.question
         if asked.precision is not None or asked.output is not None:
             raise ParameterError(
@@ -160,7 +159,7 @@ class Fitted(Subject):
         assert tensor is not None
         return tensor
 
-    def summary(self, batch: Batch) -> Summary:
+    def summary(self, batch: Batch) -> DrawSummary:
         asked, estimator = self.question, self.estimator
         if isinstance(estimator, DropoutClassifier):
             return ClassSummary(

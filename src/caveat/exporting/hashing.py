@@ -49,7 +49,7 @@ class Tables(NamedTuple):
         return cls(words, bits.to(torch.int32), found.turns, orders)
 
 
-class Address(NamedTuple):
+class DrawAddress(NamedTuple):
     """What a graph is told of the numbers it shall draw, and what follows from it.
 
     Attributes
@@ -153,7 +153,11 @@ def uniform_at(
 
 
 def dropped_at(
-    key: Tensor, where: Address, rate: DropCounts, shape: Shape, starts: Sequence[int]
+    key: Tensor,
+    where: DrawAddress,
+    rate: DropCounts,
+    shape: Shape,
+    starts: Sequence[int],
 ) -> Tensor:
     """``_strata.drop_words`` and ``_strata.dropped``: bool, (draws, *shape)."""
     column = (-1, *[1] * len(shape))
@@ -170,7 +174,7 @@ def dropped_at(
 
 
 def stratified_uniform_at(
-    key: Tensor, where: Address, shape: Shape, starts: Sequence[int]
+    key: Tensor, where: DrawAddress, shape: Shape, starts: Sequence[int]
 ) -> Tensor:
     """``_strata.stratified_uniform``: float64, (draws, *shape)."""
     column = (-1, *[1] * len(shape))

@@ -24,7 +24,7 @@ from caveat.exporting.onnx_graph import (
     looped_model,
     noise_model,
 )
-from caveat.exporting.subjects import Subject, as_signed_seed, input_names
+from caveat.exporting.subjects import ExportSubject, as_signed_seed, input_names
 from caveat.sampling.inputs import Batch
 
 _LARGEST = 2**31 - 1  # bytes of a file of this kind
@@ -36,7 +36,7 @@ _TOO_LARGE = """{name} cannot be exported as one ONNX file: it takes {size} byte
 such files end at 2 GiB. Export it as .pt2."""
 
 
-def onnx_bytes(subject: Subject, batch: Batch) -> bytes:
+def onnx_bytes(subject: ExportSubject, batch: Batch) -> bytes:
     """The file, checked against the subject on ``batch``."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
         require(package, extra="export")
@@ -72,7 +72,9 @@ def onnx_bytes(subject: Subject, batch: Batch) -> bytes:
     return written
 
 
-def _check_bits(subject: Subject, built: Built, step: FlatStep, flat: Any) -> None:
+def _check_bits(
+    subject: ExportSubject, built: Built, step: FlatStep, flat: Any
+) -> None:
     """Run the noise of some draws by itself."""
     inputs = tensors_of(built.batch)
     draws = (
@@ -114,14 +116,18 @@ def _array(tensor: Tensor) -> Any:
     return np.ascontiguousarray(tensor.detach().numpy()).reshape(tensor.shape)
 
 
-def _describe(model: Any, subject: Subject, built: Built, names: Sequence[str]) -> None:
+def _describe(
+    model: Any, subject: ExportSubject, built: Built, names: Sequence[str]
+) -> None:
     """Write into a file what it is."""
     onnx = require("onnx", extra="export")
     model.producer_name, model.producer_version = "caveat", __version__
     onnx.helper.set_model_props(model, description(subject, built, names))
 
 
-def description(subject: Subject, built: Built, names: Sequence[str]) -> dict[str, str]:
+def description(
+    subject: ExportSubject, built: Built, names: Sequence[str]
+) -> dict[str, str]:
     """Names, versions, sites, rates, and what each output means."""
     sampler, summary = subject.sampler, built.chunk.summary
     sites = [

@@ -1,8 +1,8 @@
 """The file for ONNX: a graph of one chunk of draws, taken apart and put into a loop.
 
 torch's exporter is given all that happens in one step of the loop, before and after it.
-What hangs on the noise goes into the body of the loop, and all else stays outside: there
-it is run once.
+What hangs on the noise goes into the body of the loop, and all else stays outside:
+there it is run once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -259,7 +259,7 @@ class _Loop:
         return found
 
     def _merging(self) -> list[Any]:
-        """Sums before and sums of this step, put together as in ``Summary.merged``."""
+        """Sums before and sums of this step together, as ``DrawSummary.merged``."""
         node, found = self._onnx.helper.make_node, []
         pairs = list(zip(self._befores, self._owns, self._afters, strict=True))
         if self._step.chunk.summary.keeps_draws:

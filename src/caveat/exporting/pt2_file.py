@@ -19,7 +19,7 @@ from caveat.exporting.building import build, tensors_of
 from caveat.exporting.checking import check_answers, check_noise
 from caveat.exporting.chunks import Chunk
 from caveat.exporting.hashing import plain_mix, plain_shift
-from caveat.exporting.subjects import Subject, as_signed_seed
+from caveat.exporting.subjects import ExportSubject, as_signed_seed
 from caveat.sampling.inputs import Batch
 
 _KEPT = """A .pt2 file carries sums from draw to draw, not the draws: outputs {names}
@@ -46,7 +46,8 @@ class LoopedModel(nn.Module):
         """The last two inputs are ``seed`` and ``n_draws``."""
         *inputs, seed, n_draws = given
         chunk, step = self.chunk, self.step
-        seam = chunk.clean(*inputs)
+        # Views of one tensor may not enter a loop side by side.
+        seam = tuple(value.clone() for value in chunk.clean(*inputs))
 
         def goes_on(draw: Tensor, *sums: Tensor) -> Tensor:
             return (draw < n_draws).squeeze(0)
@@ -63,7 +64,8 @@ class LoopedModel(nn.Module):
 def _step(chunk: Chunk, inputs: Sequence[Tensor], dtype: torch.dtype) -> nn.Module:
     """(seed, draw, seam, sums) to the sums with that draw, as a graph."""
     with torch.no_grad():
-        seam = chunk.clean(*inputs)
+        # Views of one tensor may not enter a loop side by side.
+        seam = tuple(value.clone() for value in chunk.clean(*inputs))
 
     def one_draw(seed: Tensor, draw: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
         own, sums = values[: len(seam)], values[len(seam) :]
@@ -89,7 +91,7 @@ def _step(chunk: Chunk, inputs: Sequence[Tensor], dtype: torch.dtype) -> nn.Modu
     return functional_graph(one_draw, [*numbers, *fakes], parts)
 
 
-def pt2_bytes(subject: Subject, batch: Batch) -> bytes:
+def pt2_bytes(subject: ExportSubject, batch: Batch) -> bytes:
     """The file, checked against the subject on ``batch``."""
     built = build(subject, batch, together=False)
     chunk, name = built.chunk, type(subject.sampler.model).__name__

@@ -12,8 +12,8 @@ from caveat.exporting.drawing import SiteNoise
 from caveat.exporting.summaries import (
     DRAWS,
     ClassSummary,
+    DrawSummary,
     RegressionSummary,
-    Summary,
     answer_dtype,
 )
 from caveat.predictive import ClassificationPredictive, RegressionPredictive
@@ -69,7 +69,7 @@ class Question:
     class_dim: int | None
 
 
-class Subject(Protocol):
+class ExportSubject(Protocol):
     """A source of draws that can be exported."""
 
     @property
@@ -89,7 +89,7 @@ class Subject(Protocol):
     def pick(self, leaves: list[Any], structure: Structure) -> Tensor:
         """The tensor that is read of what the model returns."""
 
-    def summary(self, batch: Batch) -> Summary:
+    def summary(self, batch: Batch) -> DrawSummary:
         """What is asked of the draws."""
 
     def truth(self, batch: Batch, seed: int, n_draws: int) -> dict[str, Tensor]:
@@ -97,7 +97,7 @@ class Subject(Protocol):
 
 
 @dataclass(frozen=True)
-class Sampled(Subject):
+class SampledSubject(ExportSubject):
     """A model in an :class:`MCDropout`."""
 
     mc: MCDropout
@@ -134,7 +134,7 @@ class Sampled(Subject):
     def pick(self, leaves: list[Any], structure: Structure) -> Tensor:
         return self._picker.pick(leaves, structure)
 
-    def summary(self, batch: Batch) -> Summary:
+    def summary(self, batch: Batch) -> DrawSummary:
         asked, picker = self.question, self._picker
         session = self.sampler.session(batch)
         leaves, structure = session.first_leaves, session.structure
@@ -201,7 +201,7 @@ def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (example,), {}
 
 
-def refuse_what_has_no_graph(subject: Subject, batch: Batch) -> None:
+def refuse_what_has_no_graph(subject: ExportSubject, batch: Batch) -> None:
     """Say why a model has no graph, where that is known from how it is sampled."""
     model = subject.sampler.model
     name = type(model).__name__

@@ -30,7 +30,7 @@ _UNKNOWN = """outputs must name some of {regression}; or, of a classifier, some 
 
 
 @dataclass(frozen=True)
-class Summary(ABC):
+class DrawSummary(ABC):
     """What is asked of the draws of an output.
 
     Attributes
@@ -110,7 +110,7 @@ class Summary(ABC):
 
 @final
 @dataclass(frozen=True)
-class RegressionSummary(Summary):
+class RegressionSummary(DrawSummary):
     """Mean and spread of the draws; with a precision, those of new observations.
 
     Attributes
@@ -239,7 +239,7 @@ class RegressionSummary(Summary):
 
 @final
 @dataclass(frozen=True)
-class ClassSummary(Summary):
+class ClassSummary(DrawSummary):
     """Averaged probabilities of the classes, and how far the draws agree.
 
     Attributes

@@ -94,11 +94,11 @@ class _Given(DrawOmega):
         number = len(self.names)
         self.names.append(site.name)
         if number >= len(self.noise):
-            raise _MoreSites
+            raise MoreSites
         return _GivenNoise(**_fields(spec), value=self.noise[number]), layout
 
 
-class _MoreSites(Exception):
+class MoreSites(Exception):
     """The traced pass draws more often than the one that ran."""
 
 
@@ -157,7 +157,7 @@ def trace(
         graph = functional_graph(one_pass, [*given, *noise])
     except CaveatError:
         raise
-    except _MoreSites:
+    except MoreSites:
         graph = None
     except Exception as error:
         raise UnsupportedModelError(

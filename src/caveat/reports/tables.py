@@ -72,6 +72,8 @@ def report_table(
         rows = source.whole()
     again = replace(source, _batches=lambda columns: iter(rows.to_batches()))
     y = model.targets(again)
+    if model.is_classifier:
+        y = np.array(model.classes, dtype=object)[y]
     x = model.matrix(rows, unseen=unseen)
     number = n_draws or min(_usual(model), max(_FEWEST, _KEPT // len(rows)))
     predictive = _predictive(model, rows, number, seed, unseen)

@@ -40,7 +40,7 @@ OBJECTIVE_KINDS: tuple[type, ...] = (
 NOISE_NAMES = ("quiet", "bernoulli", "gaussian")
 
 _VERSION = 1
-_OFF = ("0", "off", "false", "no")
+OFF = ("0", "off", "false", "no")
 _ALIGNED = 64  # bytes
 
 FloatArray = NDArray[np.float32]
@@ -225,7 +225,7 @@ def kernel() -> Kernel:
     NoLibraryError
         If it is switched off, or cannot be had.
     """
-    if os.environ.get(SWITCH, "").strip().lower() in _OFF:
+    if os.environ.get(SWITCH, "").strip().lower() in OFF:
         raise NoLibraryError(f"it is switched off by {SWITCH}")
     with _LOCK:
         if not _FOUND:

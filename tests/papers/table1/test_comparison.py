@@ -5,7 +5,12 @@ import math
 import pytest
 
 from caveat.data import load_uci_per_split
-from caveat.papers.table1.comparison import SplitMean, rows, verdict
+from caveat.papers.table1.comparison import (
+    SplitMean,
+    gap_in_errors,
+    rows,
+    verdict,
+)
 from caveat.papers.table1.jobs import Record
 
 
@@ -35,6 +40,12 @@ def test_verdicts():
     assert verdict("rmse", ours, better) == "lose"
     assert verdict("ll", ours, better) == "win"
     assert verdict("rmse", ours, near) == verdict("ll", near, ours) == "tie"
+
+
+def test_gaps_count_both_errors():
+    assert gap_in_errors(SplitMean(3.0, 0.3), SplitMean(2.0, 0.4)) == pytest.approx(2)
+    assert gap_in_errors(SplitMean(1.0, 0.3), SplitMean(2.0, 0.4)) == pytest.approx(-2)
+    assert gap_in_errors(SplitMean(1.0, 0.0), SplitMean(2.0, 0.0)) == -math.inf
 
 
 def test_paired_differences_are_by_split(real_data):

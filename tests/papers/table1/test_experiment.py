@@ -72,6 +72,34 @@ def test_a_job_is_one_split_and_done_with_all_its_variants(tmp_path, real_data):
     assert [j.dataset for j in own.jobs([])] == ["boston"] * 6 + ["yacht"] * 3
 
 
+def test_splits_of_pbp_are_one_job_for_each_set(tmp_path, real_data):
+    own = Table1(tmp_path, protocol="pbp", sets="protein, yacht")
+    assert [len(job.splits) for job in own.jobs([])] == [5, 20]
+    few = Table1(tmp_path, protocol="pbp", sets="yacht", splits=3)
+    assert [job.splits for job in few.jobs([])] == [(0, 1, 2)]
+
+
+@pytest.mark.parametrize("off", [0.0, 4.0])
+def test_a_column_found_again_is_judged_cell_by_cell(off, tmp_path, real_data):
+    """Means moved by so many combined errors hold or do not."""
+    spread = {"protocol": "pbp", "variant": "1 layer", "n_draws": 0}
+    moved = 5.67 + off * math.hypot(0.09, 0.005, 0.1)
+    records = [
+        a_record(
+            dataset="concrete",
+            split=k,
+            rmse=moved + sign * 0.1 * math.sqrt(19),
+            log_likelihood=-3.16 + sign * 0.02 * math.sqrt(19),
+            **spread,
+        )
+        for k, sign in enumerate([1, -1] * 10)
+    ]
+    page = "\n".join(map(str, Table1(tmp_path, protocol="pbp").page(records)))
+    told = "does not hold, for 1 of 2" if off else "holds, for 2 of 2"
+    assert f"within 3 combined standard errors: {told} cells" in page
+    assert f"| concrete | {off:+.1f} |" in page and "no draws" in page
+
+
 @pytest.mark.parametrize("protocol", VARIANTS)
 def test_every_protocol_runs_and_is_resumed(protocol, tmp_path, monkeypatch, real_data):
     own = Table1(tmp_path, True, protocol, "yacht", 1)
