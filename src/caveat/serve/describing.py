@@ -40,6 +40,23 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {s: {"description": _WORDS[s], "content": content} for s in statuses}
 
 
+def name_models(described_by: dict[str, Any], names: list[str]) -> None:
+    """Say in an OpenAPI which models there are.
+
+    Parameters
+    ----------
+    described_by : dict
+        OpenAPI, which is changed.
+    names : list of str
+        Of the models.
+    """
+    for methods in described_by["paths"].values():
+        for own in methods.values():
+            for parameter in own.get("parameters", ()):
+                if parameter["name"] == "model":
+                    parameter["schema"]["enum"] = names
+
+
 def docs_page(described_by: dict[str, Any]) -> str:
     """A page of all routes with examples for curl, from their OpenAPI.
 

@@ -22,7 +22,7 @@ from caveat.serve.answers import QUANTILES, Arrays, RowFeatures
 from caveat.serve.asking import FEWEST, Settings
 from caveat.serve.batching import Batcher, QueuedJob
 from caveat.serve.bridging import Bridge
-from caveat.serve.describing import DESCRIPTION, described, docs_page
+from caveat.serve.describing import DESCRIPTION, described, docs_page, name_models
 from caveat.serve.guarding import RequestGuard
 from caveat.serve.limits import Limits
 from caveat.serve.metrics import Metrics
@@ -113,6 +113,7 @@ def app(
     )
     web.state.batcher = service.batcher
     _add_routes(web, service)
+    name_models(web.openapi(), list(own))
     web.add_middleware(
         RequestGuard, tokens=tuple(tokens), metrics=metrics, batcher=service.batcher
     )
