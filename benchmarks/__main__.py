@@ -16,6 +16,7 @@ from benchmarks import (
     bench_predict,
     bench_sampling,
     bench_scoring,
+    bench_serve,
     bench_tables,
     bench_training,
 )
@@ -30,6 +31,7 @@ ALL = (
     bench_predict,
     bench_files,
     bench_scoring,
+    bench_serve,
     bench_linear,
     bench_tables,
     bench_eyes,

@@ -306,7 +306,28 @@ class FrameModel:
             Classes as numbers, in the order of ``classes``.
         """
         x = self.matrix(table, unseen=unseen)
-        return self._with_policies(self._asked(x, n_draws, seed))
+        return self.predictive_of(x, n_draws=n_draws, seed=seed)
+
+    def predictive_of(
+        self, x: Array, *, n_draws: int | None = None, seed: int = 0
+    ) -> Predictive:
+        """The predictive distribution of rows of features, as :meth:`predictive`.
+
+        Parameters
+        ----------
+        x : array, shape (rows, features)
+            Of :meth:`matrix`.
+        n_draws : int, optional
+            By default that of the estimator.
+        seed : int, default 0
+            Of the draws.
+
+        Returns
+        -------
+        Predictive
+        """
+        found: Predictive = self._with_policies(self._asked(x, n_draws, seed))
+        return found
 
     def predict_table(
         self,

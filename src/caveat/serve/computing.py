@@ -1,0 +1,84 @@
+"""Answers for rows: in pieces that fit into memory, with draws as settings say."""
+
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caveat.serve.answers import Arrays, arrays, is_enough
+from caveat.serve.asking import Settings
+from caveat.serve.models import ServedModel
+
+_AT_ONCE = 2**22  # numbers drawn at once
+
+
+def answer(
+    model: ServedModel,
+    x: NDArray[np.generic],
+    settings: Settings,
+    wanted: Collection[str],
+) -> Arrays:
+    """The outputs of some rows.
+
+    Parameters
+    ----------
+    model : ServedModel
+        That answers.
+    x : array, shape (rows, …)
+        Checked features.
+    settings : Settings
+        With a number of draws, or a tolerance.
+    wanted : collection of str
+        Names of outputs.
+
+    Returns
+    -------
+    dict of str to array
+        What a row is answered does not depend on the others.
+    """
+    if settings.tolerance is not None:
+        return _until_enough(model, x, settings, wanted)
+    number = settings.n_draws or model.n_draws
+    width = max(1, len(model.classes))
+    for info in model.outputs[:1]:
+        width = max(width, int(np.prod([n for n in info.shape if n > 0])))
+    size = max(1, _AT_ONCE // (number * width))
+    parts = [
+        arrays(
+            model,
+            model.predictive(x[start : start + size], number, settings.seed),
+            settings.level,
+            wanted,
+        )
+        for start in range(0, len(x), size)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _until_enough(
+    model: ServedModel,
+    x: NDArray[np.generic],
+    settings: Settings,
+    wanted: Collection[str],
+) -> Arrays:
+    """Each row for itself draws more, until its own error is small."""
+    left, found = np.arange(len(x)), Arrays()
+    size = 256
+    for number in settings.ladder():
+        fine = np.zeros(len(left), dtype=bool)
+        for start in range(0, len(left), size):
+            rows = left[start : start + size]
+            asked = model.predictive(x[rows], number, settings.seed)
+            own = arrays(model, asked, settings.level, wanted)
+            for name, values in own.items():
+                if name not in found:
+                    shape = (len(x), *values.shape[1:])
+                    found[name] = np.empty(shape, values.dtype)
+                found[name][rows] = values
+            fine[start : start + size] = is_enough(asked, settings.tolerance or 0.0)
+        left = left[~fine]
+        if not len(left):
+            break
+    return found

@@ -1,0 +1,13 @@
+"""The examples in the docstrings run."""
+
+import doctest
+
+import pytest
+
+from caveat.serve import models, web
+
+
+@pytest.mark.parametrize("module", [models, web], ids=lambda m: m.__name__)
+def test_examples(module):
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed
