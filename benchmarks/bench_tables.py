@@ -268,10 +268,11 @@ def _picture(sets: Sequence[TableSet], found: Found, path: Path) -> None:
     average: NDArray[np.float64] = np.nanmean(ranks, 0)
     figure = Figure(figsize=(8, 1.5 + 0.26 * len(ordered)), layout="constrained")
     axes = figure.subplots()
-    axes.imshow(ranks, cmap="RdYlGn_r", aspect="auto", vmin=1, vmax=len(models))
+    axes.imshow(ranks, cmap="YlGnBu_r", aspect="auto", vmin=1, vmax=len(models))
     for (row, column), rank in np.ndenumerate(ranks):
         text = "" if np.isnan(rank) else f"{rank:.0f}"
-        axes.text(column, row, text, ha="center", va="center", fontsize=8)
+        colour = "white" if rank <= len(models) / 2 else "black"
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
     axes.set_xticks(
         range(len(models)),
         [f"{m}\n{a:.2f}" for m, a in zip(models, average, strict=True)],
