@@ -15,7 +15,7 @@ COMPAT  := .venv-compat-$(TORCH)
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check lint types unit test-slow compat wheel bench \
-        bench-quick format clean
+        bench-quick docs docs-quick linkcheck format clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -68,9 +68,24 @@ bench: install  ## speed and memory against the plain loop (and peers, if instal
 bench-quick: install  ## the same with few draws: a smoke test, not a measurement
 	$(BIN)/python -m benchmarks --quick
 
+# From an empty folder, with warnings as errors: a name, a link or an anchor that is
+# not there, an example that fails. Nothing is downloaded.
+SPHINX  := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m sphinx -c docs -W --keep-going
+SITE    := docs/_build
+
+docs: install   ## the site, examples run: docs/_build/html/index.html
+	rm -rf $(SITE) docs/api docs/auto_examples
+	$(SPHINX) -b html . $(SITE)/html
+
+docs-quick: install  ## the same with the examples shown, not run
+	$(SPHINX) -D plot_gallery=0 -b html . $(SITE)/html
+
+linkcheck: install  ## asks every address outside that the site names (needs a network)
+	$(SPHINX) -D plot_gallery=0 -b linkcheck . $(SITE)/links
+
 format: install  ## let ruff format and fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:          ## remove the environment, caches and outputs
-	rm -rf $(VENV) .venv-compat-* dist outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-compat-* $(SITE) docs/api docs/auto_examples dist outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis

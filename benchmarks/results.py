@@ -15,6 +15,7 @@ from benchmarks import machine
 
 FOLDER = Path(__file__).parent / "results"
 WIDEST = 150
+_FOLDERS = ("--output", "--cache")  # which say nothing about figures
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Provenance:
     @classmethod
     def now(cls, module: str, argv: Sequence[str]) -> "Provenance":
         """Describe this very run of ``python -m <module>``."""
-        command = shlex.join(["python", "-m", module, *_without_output(argv)])
+        command = shlex.join(["python", "-m", module, *_without_folders(argv)])
         date = datetime.now(UTC).strftime("%Y-%m-%d")
         return cls(command, date, machine.describe())
 
@@ -94,14 +95,15 @@ def store_json(path: Path, provenance: Provenance, **content: Any) -> None:
     path.write_text(json.dumps(record, indent=2) + "\n")
 
 
-def _without_output(argv: Sequence[str]) -> list[str]:
-    """Leave out ``--output FOLDER``: where a file lies is nobody's business."""
+def _without_folders(argv: Sequence[str]) -> list[str]:
+    """Leave out ``--output FOLDER`` and the like, which matter to nobody."""
+    """Leave out ``--output FOLDER`` and the like: where a file lies is no matter."""
     kept: list[str] = []
     given = iter(argv)
     for word in given:
-        if word == "--output":
+        if word in _FOLDERS:
             next(given, None)
-        elif not word.startswith("--output="):
+        elif word.partition("=")[0] not in _FOLDERS:
             kept.append(word)
     return kept
 

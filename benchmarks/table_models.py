@@ -129,7 +129,7 @@ def _ngboost(x: Array, y: Any, x_new: Array, y_new: Any) -> Scores:
 
 def _mapie(x: Array, y: Any, x_new: Array, y_new: Any) -> Scores:
     """Intervals only: jackknife+ around gradient boosting."""
-    from mapie.regression import (  # type: ignore[import-not-found]
+    from mapie.regression import (
         CrossConformalRegressor,
     )
 

@@ -1,7 +1,10 @@
-"""Labels cost money: ask for those that are worth most.
+"""Labels cost money: ask for those that are worth most
+====================================================
 
 A classifier starts from 20 labelled digits and asks for more, ten at a time: at random,
 where its draws disagree (BALD), or in batches without near duplicates (BatchBALD).
+
+::
 
     python examples/active_learning.py                    # small digits, seconds
     python examples/active_learning.py --mnist            # the experiment, minutes

@@ -1,10 +1,13 @@
-"""Thompson sampling against epsilon-greedy on four contextual bandits.
+"""Thompson sampling against epsilon-greedy on four contextual bandits
+===================================================================
 
 Eleven agents play the same rounds with ten seeds: rewards linear in the context, smooth
 functions of it, the wheel of Riquelme et al. (2018), and scikit-learn's digits with an
 arm per class. A second part asks whether the draws of each model concentrate as rounds
 come in. Writes a table of all runs, a page and a figure; a run that was stopped is
 taken up.
+
+::
 
     python examples/bandits.py [--quick] [--seeds S] [--workers N] [--output FOLDER]
 """

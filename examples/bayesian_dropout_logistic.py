@@ -1,8 +1,11 @@
-"""Two predictors that say nearly the same: Bayes, naive dropout, Bayesian dropout.
+"""Two predictors that say nearly the same: Bayes, naive dropout, Bayesian dropout
+===============================================================================
 
 A statistician's first ten minutes with `caveat.maxent`. The model is an ordinary
 NumPyro logistic regression with one extra line, and the line alone changes nothing. The
 same model is then read in three ways and sampled by NUTS.
+
+::
 
     python examples/bayesian_dropout_logistic.py            # figure in outputs/
     python examples/bayesian_dropout_logistic.py --quick    # fewer draws

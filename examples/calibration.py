@@ -1,8 +1,11 @@
-"""Are the error bars right? A report, and one number that sets them right.
+"""Are the error bars right? A report, and one number that sets them right
+=======================================================================
 
 Two networks that are too sure: a regression whose noise was guessed too small, and a
 classifier trained for long on few digits. Held-out rows find the precision of the one
 and the temperature of the other; test rows show what became of it.
+
+::
 
     python examples/calibration.py [figure.png] [--quick]
 """
@@ -118,7 +121,7 @@ def figure(diabetes: Story, digits: Story) -> Figure:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("path", nargs="?", default="outputs/calibration.png", type=Path)
     parser.add_argument("--quick", action="store_true", help="a smoke test")
     given = parser.parse_args()

@@ -1,8 +1,11 @@
-"""A small network answers what it is sure of, a convnet the rest, or a person.
+"""A small network answers what it is sure of, a convnet the rest, or a person
+===========================================================================
 
 Two cascades are made of the same networks. The first is to be as good as always using
 the convnet, and saves most of its cost; the second is to make fewer errors than either
 network can, for which a person sees a few images.
+
+::
 
     python examples/cascade.py            # digits of 8 by 8 pixels, seconds
     python examples/cascade.py --mnist    # MNIST, a few minutes

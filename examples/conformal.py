@@ -1,8 +1,11 @@
-"""Intervals that keep their promise, whatever the network thinks of itself.
+"""Intervals that keep their promise, whatever the network thinks of itself
+========================================================================
 
 A network that is too sure predicts the progression of diabetes, and another one reads
 digits. Calibration rows turn their predictions into intervals and into sets of digits
 that hold the truth for nine rows of ten; many random splits show that they do.
+
+::
 
     python examples/conformal.py [figure.png] [--quick]
 """
@@ -186,7 +189,7 @@ def _draw_coverage(ax: Axes, covered: Array, n_new: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("path", nargs="?", default="outputs/conformal.png", type=Path)
     parser.add_argument("--quick", action="store_true", help="a smoke test")
     given = parser.parse_args()

@@ -1,8 +1,11 @@
-"""Which digits to read oneself: a network that hands on what it is unsure about.
+"""Which digits to read oneself: a network that hands on what it is unsure about
+=============================================================================
 
 A dropout network learns to read digits from few examples. On rows it has not seen, a
 threshold on its uncertainty is chosen such that at most 2 % of the digits it accepts
 are read wrongly, with a confidence of 90 %. Test rows show what became of the promise.
+
+::
 
     python examples/defer.py [figure.png] [--quick]
 """
@@ -147,7 +150,7 @@ def _curves(ax: Axes, policy: DeferralPolicy, held_out: Rows) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("path", nargs="?", default="outputs/defer.png", type=Path)
     parser.add_argument("--quick", action="store_true", help="a smoke test")
     given = parser.parse_args()

@@ -1,8 +1,11 @@
-"""A first regression with error bars: the progression of diabetes in 442 patients.
+"""A first regression with error bars: the progression of diabetes in 442 patients
+===============================================================================
 
 Fits ensembles of dropout networks at several drop rates, keeps the one that makes rows
 it has not seen most probable (without touching the test rows), and asks whether its
 intervals hold as many of the test patients as they promise.
+
+::
 
     python examples/first_regression.py [figure.png] [--quick]
 """
@@ -139,7 +142,7 @@ def _show_calibration(ax: Axes, inside: Array, patients: Patients) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "path", nargs="?", default="outputs/first_regression.png", type=Path
     )

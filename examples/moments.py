@@ -1,8 +1,11 @@
-"""Uncertainty without sampling: moments carried through a network, beside its draws.
+"""Uncertainty without sampling: moments carried through a network, beside its draws
+=================================================================================
 
 A network with dropout learns a curve with a gap in its data. Its predictive standard
 deviation is found by 2,000 draws, and by one pass of ``MCDropout.moments``, with the
 units of a layer taken as independent and with their correlations.
+
+::
 
     python examples/moments.py [figure.png] [--quick]
 """

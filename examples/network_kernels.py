@@ -1,8 +1,11 @@
-"""The non-linearity and the regularisation of a network choose its prior.
+"""The non-linearity and the regularisation of a network choose its prior
+======================================================================
 
 Draws from the Gaussian processes that wide networks with one hidden layer tend to, for
 three non-linearities and two length-scales (a longer one belongs to a stronger weight
 decay), before and after nine observations. Outputs are scaled to variance 1 at x = 0.
+
+::
 
     python examples/network_kernels.py [figure.png]
 """

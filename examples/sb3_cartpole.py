@@ -1,8 +1,11 @@
-"""Exploration by dropout for Stable-Baselines3's DQN, shown on CartPole.
+"""Exploration by dropout for Stable-Baselines3's DQN, shown on CartPole
+=====================================================================
 
 The same learner twice over a few seeds: with random moves whose probability falls
 (epsilon greedy), and with a network drawn anew for every move (Thompson sampling). What
 is compared is how much each earned while it learned, and what it earns in the end.
+
+::
 
     python examples/sb3_cartpole.py [--quick]
 """

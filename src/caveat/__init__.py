@@ -69,8 +69,8 @@ __all__ = [
 # Parts and names are imported when first asked for: nobody needs all of them.
 _PARTS = frozenset(
     """
-    data decisions engines estimators evaluation files frames maxent noise
-    predictive reports rl sampling scoring serve theory training
+    arviz data decisions engines estimators evaluation files frames hf lightning
+    maxent mlflow noise predictive reports rl sampling scoring serve theory training
     """.split()
 )
 _NAMES = {

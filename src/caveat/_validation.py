@@ -263,6 +263,13 @@ def precision(value: Any) -> Tensor:
     return tau.detach()
 
 
+def plain_precision(value: Any) -> float | Tensor:
+    """As :func:`precision`, but a usual number stays one: tensors of it cost more."""
+    if type(value) is float and 0.0 < value < math.inf:
+        return value
+    return precision(value)
+
+
 def _all_positive(tau: Tensor) -> bool:
     """Whether there are numbers, all of them finite and above 0."""
     if tau.numel() == 1:  # the usual case, of every call
@@ -387,6 +394,8 @@ def target(y: Any, like: Tensor) -> Tensor:
 
 def precision_for(value: Any, like: Tensor) -> Tensor:
     """Observation precision, broadcast to ``like`` (batch, *event)."""
+    if type(value) is float and _is_normal(value, like.dtype):  # the usual case
+        return like.new_full((), value).expand(like.shape)
     given = precision(value)
     tau = given.to(like)
     if tau is not given:
@@ -400,6 +409,12 @@ def precision_for(value: Any, like: Tensor) -> Tensor:
             f"a number, one per output {shape[1:]}, or one per row "
             f"{(shape[0], *[1] * (len(shape) - 1))}. Got {tuple(tau.shape)}."
         ) from None
+
+
+def _is_normal(value: float, dtype: torch.dtype) -> bool:
+    """Whether a number is above 0 and finite in a type, too."""
+    limits = torch.finfo(dtype)
+    return limits.tiny <= value <= limits.max
 
 
 def quantile_levels(q: Any, name: str = "q") -> list[float]:

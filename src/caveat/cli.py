@@ -350,6 +350,7 @@ def score(  # noqa: PLR0913, an option each
     if draws is not None and tolerance is not None:
         raise typer.BadParameter("--draws and --tolerance cannot both be given.")
     from caveat.frames import Asking, Dialect
+    from caveat.predictive.base import count_of
     from caveat.scoring import UnitsFailedError
     from caveat.scoring import score as run
 
@@ -379,8 +380,8 @@ def score(  # noqa: PLR0913, an option each
         for line in done.lines():
             typer.echo(f"caveat: note: {line}", err=True)
         typer.echo(
-            f"written: {output}, {done.n_rows} rows in {done.n_units} units, "
-            f"{done.n_new} of them new",
+            f"written: {output}, {count_of(done.n_rows, 'row')} in "
+            f"{count_of(done.n_units, 'unit')}, {done.n_new} of them new",
             err=True,
         )
 
@@ -440,9 +441,9 @@ def serve(
     from caveat.serve import Limits, run
     from caveat.serve.running import milliseconds
 
-    budget = None if latency_budget is None else milliseconds(latency_budget)
-    limits = Limits(max_rows=max_rows, max_draws=max_draws, budget=budget)
     with _running():
+        budget = None if latency_budget is None else milliseconds(latency_budget)
+        limits = Limits(max_rows=max_rows, max_draws=max_draws, budget=budget)
         run(models, host=host, port=port, limits=limits, token_file=token_file)
 
 
@@ -503,6 +504,17 @@ def _print_page(page: str) -> None:
 
 for _each in REPRODUCTIONS:
     _offer(_each)
+
+
+@reproduce.command("claims", help="The table of all claims, from stored results.")
+def _claims(
+    output: Annotated[Path, typer.Option(help="The folder of results.")] = Path(
+        "results"
+    ),
+) -> None:
+    from caveat.papers.ledger import write_claims  # here: it brings matplotlib
+
+    typer.echo(write_claims(output))
 
 
 data = typer.Typer(

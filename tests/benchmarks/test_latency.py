@@ -108,6 +108,8 @@ def test_the_estimator_is_compared_with_its_network():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The rows of EarlyExit are not independent")
+@pytest.mark.filterwarnings("ignore:DropThenPack draws noise at")
 def test_smoke_run(capsys):
     assert bench_latency.main(["--quick"]) == 0
     assert "BART" in capsys.readouterr().out

@@ -50,7 +50,9 @@ def test_no_test_month_is_seen() -> None:
 
 
 def test_dropout_follows_each_non_linearity() -> None:
-    net = co2.make_net(8, torch.Generator().manual_seed(0))
+    net = co2.make_net(
+        torch.linspace(-1.0, 1.0, 9)[:, None], 8, torch.Generator().manual_seed(0)
+    )
     kinds = [type(layer).__name__ for layer in net]
     assert kinds == ["Linear", "ReLU", "Dropout"] * 3 + ["Linear"]
 
@@ -98,7 +100,9 @@ def test_the_precision_is_the_best_of_the_grid_on_held_out_months() -> None:
 def test_weight_decay_is_that_of_the_optimiser() -> None:
     """The number shown is the decay of the dropped layers (ledger E17)."""
     task = co2.CO2Task.of(load_co2_monthly())
-    net = co2.make_net(8, torch.Generator().manual_seed(0))
+    net = co2.make_net(
+        torch.linspace(-1.0, 1.0, 9)[:, None], 8, torch.Generator().manual_seed(0)
+    )
     groups = weight_decay_groups(
         net,
         precision=3.0,

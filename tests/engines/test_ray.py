@@ -3,7 +3,9 @@
 import math
 import os
 import signal
+import socket
 import sys
+import time
 
 import pytest
 
@@ -27,6 +29,18 @@ def test_without_ray_the_extra_is_named(monkeypatch):
 def test_an_address_is_of_ray():
     with pytest.raises(ParameterError, match="pass engine ray"):
         list(spread(math.sqrt, [4.0], address="auto"))
+
+
+def test_a_cluster_that_is_not_there_is_told_soon():
+    pytest.importorskip("ray")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    start = time.monotonic()
+    for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}", "127.0.0.1:99999"):
+        with pytest.raises(ParameterError, match="No Ray cluster could be reached at"):
+            list(spread(math.sqrt, [4.0], engine=Engine.ray, address=address))
+    assert time.monotonic() - start < 15.0
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own

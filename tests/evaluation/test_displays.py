@@ -20,6 +20,7 @@ from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
     GaussianPredictive,
+    StudentPredictive,
 )
 
 
@@ -110,10 +111,69 @@ def test_one_place_per_row(regression: GaussianPredictive) -> None:
         PredictiveDisplay.from_predictive(regression, range(4))
 
 
-def test_one_output_only() -> None:
-    predictive = GaussianPredictive.from_draws(torch.randn(3, 5, 2), precision=1.0)
-    with pytest.raises(ShapeError, match="one output"):
+def test_bands_are_intervals_of_the_levels(regression: GaussianPredictive) -> None:
+    x = [4.0, 0.0, 3.0, 1.0, 2.0]
+    display = PredictiveDisplay.from_predictive(
+        regression, x, level=[0.5, 0.9], scale=-2.0, offset=1.0
+    )
+    assert len(display.ax_.collections) == 2
+    for (low, high), level in zip(display.bands, (0.9, 0.5), strict=True):
+        lower, upper = (v[np.argsort(x), 0].numpy() for v in regression.interval(level))
+        np.testing.assert_allclose(low, 1 - 2 * upper, rtol=1e-5)
+        np.testing.assert_allclose(high, 1 - 2 * lower, rtol=1e-5)
+    outline = np.asarray(display.ax_.collections[0].get_paths()[0].vertices)[:, 1]
+    assert outline.max() == pytest.approx(display.bands[0][1].max())
+
+
+def test_a_fan_is_the_first_draws(regression: GaussianPredictive) -> None:
+    x = [4.0, 0.0, 3.0, 1.0, 2.0]
+    display = regression.plot(x, fan=3, scale=2.0)
+    *fan, mean = display.ax_.lines
+    order = np.argsort(x)
+    for line, draw in zip(fan, regression.draws, strict=False):
+        np.testing.assert_allclose(line.get_ydata(), 2 * draw[order, 0], rtol=1e-6)
+    assert len(fan) == 3
+    np.testing.assert_allclose(mean.get_ydata(), display.mean)
+    with pytest.raises(ParameterError, match="20 draws"):
+        regression.plot(x, fan=21)
+
+
+def test_several_outputs_have_colours_and_dashes() -> None:
+    draws = torch.randn(3, 5, 2, generator=torch.Generator().manual_seed(0))
+    predictive = GaussianPredictive.from_draws(draws, precision=1.0)
+    display = predictive.plot(fan=2)
+    means = [k for k in display.ax_.lines if k.get_label().startswith("output")]
+    for number, line in enumerate(means):
+        np.testing.assert_allclose(line.get_ydata(), predictive.mean[:, number])
+    assert len({k.get_color() for k in means}) == len(means) == 2
+    assert len({k.get_linestyle() for k in means}) == 2
+    one = predictive.plot(output=1)
+    np.testing.assert_allclose(one.mean, predictive.mean[:, 1])
+    for wrong in (2, -1, [], 0.5):
+        with pytest.raises(ParameterError, match="from 0 to 1"):
+            predictive.plot(output=wrong)
+
+
+def test_too_many_outputs_are_to_be_chosen_from() -> None:
+    predictive = GaussianPredictive.from_draws(torch.randn(3, 5, 8), precision=1.0)
+    with pytest.raises(ShapeError, match="output=0"):
         PredictiveDisplay.from_predictive(predictive, range(5))
+
+
+def test_no_rows_and_no_places(regression: GaussianPredictive) -> None:
+    with pytest.raises(ParameterError, match="at least one row"):
+        regression[:0].plot()
+    with pytest.raises(ParameterError, match="finite"):
+        regression.plot([0.0, 1.0, 2.0, 3.0, np.nan])
+
+
+@pytest.mark.filterwarnings("ignore:A Student-t with 2 degrees")
+def test_tails_without_a_standard_deviation_need_a_level() -> None:
+    value = torch.ones(3, dtype=torch.float64)
+    predictive = StudentPredictive.of(value, value, noise_scale=1.0, df=1.5)
+    with pytest.raises(ParameterError, match="level="):
+        predictive.plot()
+    assert len(predictive.plot(level=0.9).ax_.collections) == 1
 
 
 @pytest.mark.parametrize("classes", [[], [4], [-1]])

@@ -13,7 +13,9 @@ from caveat.papers.records import read_records
 from caveat.papers.runner import regenerate
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-OPTIONS = {"table1": [{"protocol": p} for p in ("paper", "best", "flagship", "pbp")]}
+OPTIONS = {
+    "table1": [{"protocol": p} for p in ("paper", "best", "flagship", "pbp", "vi")]
+}
 STORED = [
     pytest.param(each, options, id=" ".join([each.name, *options.values()]))
     for each in REPRODUCTIONS
@@ -39,12 +41,14 @@ def experiment(request, monkeypatch, real_data):
     "experiment", [pytest.param(p.values, id=p.id) for p in STORED], indirect=True
 )
 def test_page_and_figure_are_those_of_the_stored_numbers(experiment, tmp_path):
-    page, figure = regenerate(experiment)
+    page, figures = regenerate(experiment)
     assert page == experiment.path("md").read_text()
-    figure.savefig(tmp_path / "drawn.png")
-    drawn, kept = imread(tmp_path / "drawn.png"), imread(experiment.path("png"))
-    assert drawn.shape == kept.shape
-    assert np.abs(drawn - kept).mean() < 1e-3  # another font or version moves pixels
+    for part, figure in figures.items():
+        figure.savefig(tmp_path / "drawn.png")
+        kept = imread(experiment.path("png", part))
+        drawn = imread(tmp_path / "drawn.png")
+        assert drawn.shape == kept.shape
+        assert np.abs(drawn - kept).mean() < 1e-3  # another font moves pixels
 
 
 @pytest.mark.parametrize(

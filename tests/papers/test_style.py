@@ -1,5 +1,7 @@
 """The look that figures share."""
 
+from itertools import combinations
+
 import matplotlib
 import numpy as np
 import pytest
@@ -38,10 +40,45 @@ def test_the_style_ends_with_the_drawing():
 
 @pytest.mark.parametrize("style", [ink, line])
 def test_curves_are_told_apart_without_colour(style):
-    looks = [(style(k)["color"], str(style(k)["linestyle"])) for k in range(6)]
-    assert len(set(looks)) == 6
-    for colour, _ in looks:
-        assert len(set(to_rgb(colour))) == 1  # a grey
+    assert len({str(style(k)["linestyle"]) for k in range(7)}) == 7
+
+
+# sRGB as seen without red or without green cones (Vienot, Brettel, Mollon 1999)
+DICHROMATS = (
+    [[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]],
+    [[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]],
+)
+TO_XYZ = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+NOTICED = 2.3  # the smallest difference in CIE Lab that is seen (Mahy et al. 1994)
+
+
+def test_curves_are_told_apart_by_colour():
+    """By dichromats, too: four times as far apart as has to be, lines being thin."""
+    colours = [to_rgb(ink(k)["color"]) for k in range(7)]
+    assert all(_least_gap(colours, eye) > 4 * NOTICED for eye in DICHROMATS)
+
+
+def test_red_and_green_would_not_be():
+    """So the test above can fail: matplotlib's own cycle does."""
+    colours = [to_rgb(f"C{k}") for k in range(7)]
+    assert any(_least_gap(colours, eye) < 4 * NOTICED for eye in DICHROMATS)
+
+
+def _least_gap(colours, eye):
+    seen = [_lab(np.clip(np.array(eye) @ _linear(colour), 0, 1)) for colour in colours]
+    return min(np.linalg.norm(a - b) for a, b in combinations(seen, 2))
+
+
+def _linear(colour):
+    c = np.array(colour)
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def _lab(linear):
+    matrix = np.array(TO_XYZ)
+    t = matrix @ linear / matrix.sum(1)
+    f = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
 def test_shades_reach_two_standard_deviations():

@@ -25,7 +25,7 @@ def figure(task: CO2Task, standard: Tensor, predictive: GaussianPredictive) -> F
     year = task.series.year
     for ax in (left, right):
         _observations(ax, task)
-    line = {"linewidth": 1.8}
+    line: dict[str, Any] = {"linewidth": 1.8}
     left.plot(year, task.scale * standard[:, 0].numpy(), color=BLUE, **line)
     left.set_title("(a) standard dropout: one deterministic pass", loc="left")
     PredictiveDisplay.from_predictive(

@@ -1,6 +1,7 @@
 """Jobs on Ray: a cluster reached by its address, or one started here for the while."""
 
 import os
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ A = TypeVar("A")
 
 _LOOK_UP = 0.2  # seconds between looks for Ctrl-C
 _PATIENCE = 1.0  # seconds that a cluster of ours has to end in
+_REACH = 5.0  # seconds that the address of a cluster has to answer in
 _AHEAD = 2  # jobs waiting for each that runs
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
@@ -76,6 +78,7 @@ def _cluster(ray: Any, n_workers: int | None, address: str | None) -> Iterator[N
         return
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
+    _check_reachable(address)
     settings: dict[str, Any] = {"address": address}
     if address is None:
         own = {"num_cpus": n_workers, "include_dashboard": False}
@@ -99,6 +102,20 @@ def _cluster(ray: Any, n_workers: int | None, address: str | None) -> Iterator[N
         _end_soon(ray)
         raise
     ray.shutdown()
+
+
+def _check_reachable(address: str | None) -> None:
+    """Knock at HOST:PORT first: Ray itself goes on trying for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        return  # "auto", "local" or a name, which Ray answers at once
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REACH).close()
+    except (OSError, OverflowError) as error:
+        raise ParameterError(
+            f"No Ray cluster could be reached at {address}: {error}. Check the "
+            f"address, or use processes (--engine local)."
+        ) from error
 
 
 def _end_soon(ray: Any) -> None:

@@ -78,9 +78,11 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
     best_estimator_ : DropoutRegressor
         Fitted to all rows with these and the precision found.
     cv_results_ : dict of arrays
-        "params", one "param_…" for each name, "mean_test_score", "rank_test_score", and
-        "precision_scale": the best precision in standard units, or with a noise head
-        the best factor on the learned ones.
+        "params", one ``"param_…"`` for each name, "mean_test_score",
+        "rank_test_score", and "precision_scale": the best precision in standard
+        units, or with a noise head the best factor on the learned ones.
+        "rank_test_score", and "precision_scale": the best precision in standard units,
+        or with a noise head the best factor on the learned ones.
     n_features_in_ : int
         Features seen in ``fit``.
 

@@ -10,6 +10,17 @@ from matplotlib.figure import Figure, SubFigure
 
 # Okabe and Ito's colours, which the colour-blind can tell apart
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1)), (0, (1, 1)), (0, (3, 1)))
+HATCHES = (
+    "",
+    "///",
+    "...",
+    "xxx",
+    "\\\\\\",
+    "ooo",
+    "+++",
+)  # colours, when printed in grey
+SHADES = "cividis"  # from dark to light, in grey and for the colour-blind as well
 BLUE = COLOURS[0]
 GREY = "#636363"
 SHADE = 0.2  # of what a curve may be off by chance

@@ -9,8 +9,9 @@ import torch
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
+from caveat._validation import positive_int, unit_interval
 from caveat.errors import ParameterError, ShapeError
-from caveat.evaluation.axes import COLOURS, Display, LineDisplay, shade
+from caveat.evaluation.axes import COLOURS, DASHES, Display, LineDisplay, shade
 from caveat.evaluation.scores import as_array
 from caveat.evaluation.targets import regression_of
 from caveat.predictive import ClassificationPredictive, RegressionPredictive
@@ -23,15 +24,24 @@ Array = NDArray[np.float64]
 @final
 @dataclass(eq=False)
 class PredictiveDisplay(LineDisplay):
-    """Predictive mean of a regression with shades of half a standard deviation.
+    """Predictive mean of a regression with bands around it, and a fan of draws.
 
     As in figs 2 and 3 of seed paper 001: each shade is half a standard deviation of a
-    new observation (noise included), up to plus and minus two.
+    new observation (noise included), up to plus and minus two. With ``level`` bands are
+    intervals in their place, right also of predictives that are no Gaussians.
 
     Attributes
     ----------
-    x, mean, std : array of float, shape (rows,)
-        Sorted by x.
+    x : array of float, shape (rows,)
+        Sorted.
+    mean, std : array of float, shape (rows,) or (rows, outputs)
+        In the order of x, as all that follows.
+    bands : list of pairs of arrays
+        Lower and upper ends, widest first.
+    fan : array of float, shape (draws shown, rows) or (draws shown, rows, outputs)
+        Function draws.
+    outputs : tuple of int
+        Numbers of the outputs that are shown.
 
     Examples
     --------
@@ -47,6 +57,10 @@ class PredictiveDisplay(LineDisplay):
     x: Array
     mean: Array
     std: Array
+    bands: list[tuple[Array, Array]]
+    fan: Array
+    outputs: tuple[int, ...]
+    level: tuple[float, ...] = ()
 
     @classmethod
     def from_predictive(
@@ -54,19 +68,30 @@ class PredictiveDisplay(LineDisplay):
         predictive: RegressionPredictive,
         x: ArrayLike,
         *,
+        level: float | Sequence[float] | None = None,
+        fan: int = 0,
+        output: int | Sequence[int] | None = None,
         scale: float = 1.0,
         offset: ArrayLike = 0.0,
         ax: Axes | None = None,
         **style: Any,
     ) -> Self:
-        """Take what is drawn from a predictive with one output, and draw it.
+        """Take what is drawn from a predictive, and draw it.
 
         Parameters
         ----------
         predictive : RegressionPredictive
-            One output per row.
+            With at least one row.
         x : array, shape (rows,)
             Where the rows stand on the axis.
+        level : float or sequence of float, optional
+            Bands are the intervals of these levels; by default shades of half a
+            standard deviation.
+        fan : int, default 0
+            How many draws to show as thin lines; they must be kept. A draw is a
+            function if rows share their masks, as they do by default.
+        output : int or sequence of int, optional
+            Which outputs, counted through the event; by default all, up to seven.
         scale, offset : float or array of shape (rows,)
             The figure shows ``scale * y + offset``: the way back from standardised
             targets to their units.
@@ -80,26 +105,58 @@ class PredictiveDisplay(LineDisplay):
         PredictiveDisplay
             Drawn.
         """
-        regression_of(predictive)
-        place = as_array("x", x).reshape(-1)
-        mean, std = (_one_output(v) for v in (predictive.mean, predictive.std))
-        if len(place) != len(mean):
-            raise ShapeError(
-                f"x must have one value per row of the predictive, {len(mean)}. "
-                f"Got {len(place)}."
-            )
+        place = _places(regression_of(predictive), x)
+        chosen = _outputs(predictive.mean, output)
         order = np.argsort(place, kind="stable")
-        shown = scale * mean + np.asarray(offset, dtype=np.float64)
-        display = cls(place[order], shown[order], (abs(scale) * std)[order])
+        shift = np.asarray(offset, dtype=np.float64)
+        shift = shift.reshape(-1, 1) if shift.ndim else shift
+
+        def shown(values: torch.Tensor, n_axes: int = 1) -> Array:
+            drawn = scale * _flat(values, n_axes)[..., list(chosen)] + shift
+            return _narrow(drawn[..., order, :])
+
+        levels = _levels(level)
+        mean = shown(predictive.mean)
+        width = _flat(predictive.std, 1)[:, list(chosen)]
+        std = _narrow(abs(scale) * width[order])
+        bands = [(mean - half * std, mean + half * std) for half in HALF_SDS[::-1]]
+        if levels:
+            ends = (map(shown, predictive.interval(p)) for p in levels)
+            bands = [(np.minimum(a, b), np.maximum(a, b)) for a, b in ends]
+        _check_finite(bands)
+        lines = shown(_fan(predictive, fan), 2)
+        display = cls(place[order], mean, std, bands, lines, chosen, levels)
         return display.plot(ax, **style)
 
     def _draw(self, ax: Axes, label: str | None, line: dict[str, Any]) -> None:
-        for number, width in enumerate(reversed(HALF_SDS)):
-            low, high = self.mean - width * self.std, self.mean + width * self.std
-            name = "±2 sd, a shade per half sd" if number == 0 else None
-            ax.fill_between(self.x, low, high, label=name, **shade(line, 0.15))
+        if len(self.outputs) == 1:
+            return self._draw_one(ax, label, line, None)
+        for number, output in enumerate(self.outputs):
+            own = {"color": COLOURS[number], "linestyle": DASHES[number]}
+            name = f"output {output}" if label is None else f"{label}, output {output}"
+            rest = {k: v for k, v in line.items() if k != "color"}
+            self._draw_one(ax, name, {**own, **rest}, number)
+        return None
+
+    def _draw_one(
+        self, ax: Axes, label: str | None, line: dict[str, Any], which: int | None
+    ) -> None:
+        opacity = 0.15 if len(self.bands) > 2 else 0.25
+        for number, (low, high) in enumerate(self.bands):
+            name = self._band_name(number) if label is None or which is None else None
+            style = {"label": name, **shade(line, opacity)}
+            ax.fill_between(self.x, _part(low, which), _part(high, which), **style)
+        thin = {"color": line["color"], "alpha": 0.35, "linewidth": 0.6}
+        for number, values in enumerate(self.fan):
+            name = f"{len(self.fan)} draws" if number == 0 and which is None else None
+            ax.plot(self.x, _part(values, which), label=name, **thin)
         name = "predictive mean" if label is None else label
-        ax.plot(self.x, self.mean, label=name, **line)
+        ax.plot(self.x, _part(self.mean, which), label=name, **line)
+
+    def _band_name(self, number: int) -> str | None:
+        if self.level:
+            return f"{self.level[number]:.4g} interval"
+        return "±2 sd, a shade per half sd" if number == 0 else None
 
 
 @final
@@ -213,13 +270,81 @@ class SoftmaxScatterDisplay(Display):
         return self
 
 
-def _one_output(values: torch.Tensor) -> Array:
-    if values.numel() != len(values):
+def _places(predictive: RegressionPredictive, x: Any) -> Array:
+    """Where rows stand; one finite number for each."""
+    place, n_rows = as_array("x", x).reshape(-1), len(predictive)
+    if len(place) != n_rows:
         raise ShapeError(
-            f"The predictive must have one output per row. Got outputs of shape "
-            f"{tuple(values.shape[1:])}; show one at a time, made with output=."
+            f"x must have one value per row of the predictive, {n_rows}. "
+            f"Got {len(place)}."
         )
-    return values.reshape(-1).double().numpy(force=True)
+    if not np.isfinite(place).all():
+        raise ParameterError("x must be finite. Got NaN or infinity among its values.")
+    return place
+
+
+def _outputs(mean: torch.Tensor, output: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Which outputs are shown, counted through the event."""
+    number = mean[0].numel()
+    if output is None and number > len(COLOURS):
+        raise ShapeError(
+            f"At most {len(COLOURS)} outputs can be told apart, and a row has {number} "
+            f"(shape {tuple(mean.shape[1:])}). Choose with output=, such as output=0."
+        )
+    chosen = range(number) if output is None else np.atleast_1d(np.asarray(output))
+    whole = [c for c in chosen if isinstance(c, int | np.integer) and 0 <= c < number]
+    if len(whole) != len(chosen) or not 0 < len(whole) <= len(COLOURS):
+        raise ParameterError(
+            f"output must be 1 to {len(COLOURS)} whole numbers from 0 to {number - 1}. "
+            f"Got {output!r}."
+        )
+    return tuple(int(c) for c in whole)
+
+
+def _levels(level: float | Sequence[float] | None) -> tuple[float, ...]:
+    """Levels of bands, widest first."""
+    if level is None:
+        return ()
+    given = [level] if isinstance(level, float | int) else list(level)
+    if not given:
+        raise ParameterError("level must be a number or several. Got none.")
+    return tuple(sorted((unit_interval("level", p) for p in given), reverse=True))
+
+
+def _fan(predictive: RegressionPredictive, fan: int) -> torch.Tensor:
+    """The first draws; (0, rows, ...) of no fan."""
+    if fan == 0 and not isinstance(fan, bool):
+        return predictive.mean[None][:0]
+    number = positive_int("fan", fan)
+    draws = predictive.draws
+    if number > len(draws):
+        raise ParameterError(f"fan must be at most the {len(draws)} draws. Got {fan}.")
+    return draws[:number]
+
+
+def _flat(values: torch.Tensor, n_axes: int) -> Array:
+    """The axes of the event as one, after the first ``n_axes``."""
+    event = values.shape[n_axes:].numel()
+    flat = values.reshape(*values.shape[:n_axes], event)
+    return flat.double().numpy(force=True)
+
+
+def _narrow(values: Array) -> Array:
+    """Without the last axis, if there is one output."""
+    return values[..., 0] if values.shape[-1] == 1 else values
+
+
+def _part(values: Array, which: int | None) -> Array:
+    """One of several outputs; all there is, if there is one."""
+    return values if which is None else values[..., which]
+
+
+def _check_finite(bands: Sequence[tuple[Array, Array]]) -> None:
+    if not all(np.isfinite(end).all() for band in bands for end in band):
+        raise ParameterError(
+            "A band of this predictive is infinite or NaN: tails so heavy have no "
+            "standard deviation. Give level=, such as level=0.9, for its intervals."
+        )
 
 
 def _classes(classes: Sequence[int], n_classes: int) -> tuple[int, ...]:

@@ -179,7 +179,9 @@ def _opened(
         )
     with _said(name):
         if kind in (PARQUET, ARROW):
-            file = stack.enter_context(pa.memory_map(where))
+            # Not mapped: all pages that were read would count as memory in use, and
+            # a file that is cut meanwhile would end the process.
+            file = stack.enter_context(pa.OSFile(where))
             if kind == ARROW:
                 return _arrow(file, name)
             return _parquet(file, name, row_group)

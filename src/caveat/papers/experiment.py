@@ -103,6 +103,10 @@ class Experiment(ABC, Generic[J, R]):
     def figure(self, records: Sequence[R]) -> Figure:
         """The drawing; the house's style is switched on."""
 
+    def further_figures(self, records: Sequence[R]) -> dict[str, Figure]:
+        """Others by what their names end in, NAME_END.png; by default none."""
+        return {}
+
     def extras(self, records: Sequence[R]) -> None:
         """Write other files, after the jobs and before page and figure."""
 
@@ -111,9 +115,11 @@ class Experiment(ABC, Generic[J, R]):
         """What makes these files."""
         return f"caveat reproduce {self.name}" + (" --quick" if self.quick else "")
 
-    def path(self, ending: str) -> Path:
-        """The file that ends so."""
-        return self.folder / f"{self.name}{'_quick' if self.quick else ''}.{ending}"
+    def path(self, ending: str, part: str = "") -> Path:
+        """The file that ends so; ``part`` tells figures of one page apart."""
+        quick = "_quick" if self.quick else ""
+        between = f"_{part}" if part else ""
+        return self.folder / f"{self.name}{quick}{between}.{ending}"
 
 
 AnyExperiment = Experiment[Any, Any]

@@ -59,8 +59,11 @@ NOT_JUDGED = "not judged"
 
 @contextmanager
 def judging(is_on: bool) -> Iterator[None]:
-    """Pages written inside have verdicts, or leave them open: a smoke test has none."""
-    token = _JUDGING.set(is_on)
+    """Pages written inside have verdicts, or leave them open: a smoke test has none.
+
+    What is left open outside stays open.
+    """
+    token = _JUDGING.set(is_on and _JUDGING.get())
     try:
         yield
     finally:

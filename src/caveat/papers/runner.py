@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from caveat._progress import ProgressBar
 from caveat.engines import Engine, spread
 from caveat.errors import CaveatError, DataError, StoppedError
+from caveat.papers.claims import opening
 from caveat.papers.experiment import AnyExperiment
-from caveat.papers.page import judging
+from caveat.papers.page import Part, judging
 from caveat.papers.records import read_records, write_records
 from caveat.papers.style import house_style
 
@@ -58,9 +59,10 @@ def reproduce(
     )
     records = _stored(experiment)
     experiment.extras(records)
-    page, figure = _made(experiment, records, _today() if ran else _told(experiment))
+    page, figures = _made(experiment, records, _today() if ran else _told(experiment))
     experiment.path("md").write_text(page)
-    figure.savefig(experiment.path("png"))
+    for part, figure in figures.items():
+        figure.savefig(experiment.path("png", part))
     return page
 
 
@@ -110,24 +112,31 @@ def _left(experiment: AnyExperiment) -> str:
     return f"saved {total - todo} of {total}; run again to go on"
 
 
-def regenerate(experiment: AnyExperiment) -> tuple[str, Figure]:
-    """Page and figure from the stored records, without computing anything.
+def regenerate(experiment: AnyExperiment) -> tuple[str, dict[str, Figure]]:
+    """Page and figures, by the part of their names, from the stored records.
 
-    The day on the page is that of the stored page. Missing records are an error.
+    Nothing is computed. The day on the page is that of the stored page. Missing records
+    are an error.
     """
     return _made(experiment, _stored(experiment), _told(experiment))
 
 
+def stored_parts(experiment: AnyExperiment) -> list[Part]:
+    """The page from the stored records, in parts; nothing is computed."""
+    return list(experiment.page(_stored(experiment)))
+
+
 def _made(
     experiment: AnyExperiment, records: list[Any], day: str
-) -> tuple[str, Figure]:
+) -> tuple[str, dict[str, Figure]]:
     head = [f"# {experiment.title}", f"Made by `{experiment.command}`, {day}."]
     head += [_SMOKE] * experiment.quick
     with judging(not experiment.quick):
-        body = [str(part) for part in experiment.page(records)]
-    page = "\n\n".join([*head, *body]) + "\n"
+        parts = list(experiment.page(records))
+    page = "\n\n".join([*head, *opening(parts), *map(str, parts)]) + "\n"
     with house_style():
-        return page, experiment.figure(records)
+        first = {"": experiment.figure(records)}
+        return page, first | experiment.further_figures(records)
 
 
 def _stored(experiment: AnyExperiment) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The look of all figures: legible in black and white, at the width of a column."""
+"""The look of all figures: colours that everybody can tell apart, and lines without."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,32 @@ if TYPE_CHECKING:
 WIDTH = 5.4  # inches; letters of 8 points stay legible when printed at 3.4
 HALF_SDS = (0.5, 1.0, 1.5, 2.0)  # the shades of paper 001, figs 2 and 3
 
-_INK: tuple[dict[str, Any], ...] = (
-    {"color": "black", "linestyle": "-", "marker": "o", "markerfacecolor": "black"},
-    {"color": "0.35", "linestyle": "--", "marker": "s", "markerfacecolor": "white"},
-    {"color": "black", "linestyle": ":", "marker": "^", "markerfacecolor": "white"},
-    {"color": "0.55", "linestyle": "-", "marker": "D", "markerfacecolor": "0.55"},
-    {"color": "0.35", "linestyle": "-.", "marker": "x", "markerfacecolor": "0.35"},
-    {"color": "black", "linestyle": (0, (6, 1)), "marker": "v", "markerfacecolor": "w"},
+# Okabe and Ito's colours, which the colour-blind can tell apart; no yellow on white.
+COLOURS = {
+    "black": "#000000",
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+}
+_INK: tuple[dict[str, Any], ...] = tuple(
+    {
+        "color": COLOURS[name],
+        "linestyle": dashes,
+        "marker": mark,
+        "markerfacecolor": COLOURS.get(fill, fill),
+    }
+    for name, dashes, mark, fill in (
+        ("blue", "-", "o", "blue"),
+        ("vermilion", "--", "s", "white"),
+        ("black", ":", "^", "white"),
+        ("green", "-.", "D", "green"),
+        ("purple", (0, (6, 1)), "x", "purple"),
+        ("orange", (0, (4, 1, 1, 1, 1, 1)), "v", "white"),
+        ("sky", (0, (1, 1)), "P", "sky"),
+    )
 )
 _STYLE: Any = {
     "font.size": 8.0,
@@ -76,7 +95,7 @@ def panels(
 
 
 def ink(k: int) -> dict[str, Any]:
-    """Line, grey and marker of the k-th curve of a panel."""
+    """Line, colour and marker of the k-th curve of a panel."""
     return dict(_INK[k % len(_INK)])
 
 
@@ -90,12 +109,13 @@ def shades(
     x: NDArray[np.float64],
     mean: NDArray[np.float64],
     sd: NDArray[np.float64],
+    *,
+    color: str = COLOURS["blue"],
 ) -> None:
     """Shades of half a standard deviation around a mean, up to two of them."""
     for half in HALF_SDS:
-        axes.fill_between(
-            x, mean - half * sd, mean + half * sd, color="0.3", alpha=0.16, linewidth=0
-        )
+        low, high = mean - half * sd, mean + half * sd
+        axes.fill_between(x, low, high, color=color, alpha=0.16, linewidth=0)
 
 
 def name_axes(axes: Axes, title: str, x: str = "", y: str = "") -> None:

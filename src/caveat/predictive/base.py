@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -21,9 +21,6 @@ from caveat._optional import require
 from caveat._random import Seed, as_seed
 from caveat._summary import Summarised, TextSummary
 from caveat.errors import DrawsNotKeptError, ParameterError, ShapeError
-
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 
 DRAWS_FIRST = {"rows": 1}  # metadata of a field whose rows are its second axis
 
@@ -176,6 +173,33 @@ class Predictive(Summarised):
                 _validation.all_equal(_shown(field.name), values)
         return replace(first, **joined)
 
+    def to(self, device: torch.device | str) -> Self:
+        """The same on another device.
+
+        Parameters
+        ----------
+        device : torch.device or str
+            Where its tensors are to be.
+
+        Returns
+        -------
+        Predictive
+            Of the same kind; this very one if all of it is there already.
+        """
+        wanted = torch.empty(0, device=device).device  # "cuda" is a "cuda:0"
+        if all(place == wanted for place in self._devices()):
+            return self
+        own = self._settled()
+        moved = {name: value.to(wanted) for name, value, _ in own._row_fields()}
+        return replace(own, **moved)
+
+    def _devices(self) -> Iterator[torch.device]:
+        for _, value, _ in self._row_fields():
+            if isinstance(value, Predictive):
+                yield from value._devices()
+            else:
+                yield value.device
+
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """All answers as arrays, rows first, by name (a copy; draws are left out)."""
         return {k: np.array(v.numpy(force=True)) for k, v in self._columns().items()}
@@ -186,8 +210,9 @@ class Predictive(Summarised):
         level: float | None = None,
         index: Any = None,
         classes: Sequence[Any] | None = None,
-    ) -> "pd.DataFrame":
-        """All answers as a pandas table, one line per row.
+        backend: str = "pandas",
+    ) -> Any:
+        """All answers as a table of pandas or polars, one line per row.
 
         Parameters
         ----------
@@ -198,14 +223,16 @@ class Predictive(Summarised):
         classes : sequence, optional
             Of a classification: names of the classes, in the order of their numbers.
             ``label`` is then a name, and probabilities are ``probs_NAME``.
+        backend : {"pandas", "polars"}
+            Whose table. polars has no index: its names become a column ``index``.
 
         Returns
         -------
-        pandas.DataFrame
+        pandas.DataFrame or polars.DataFrame
             A quantity with several outputs has a column for each: ``mean_0``,
             ``mean_1``, … (``probs_2_0`` is the entry [2, 0] of its event).
         """
-        pandas = require("pandas", extra="report")
+        _validation.one_of("backend", backend, ("pandas", "polars"))
         arrays = self.to_numpy() | self._interval_columns(level)
         columns: dict[str, Any] = {}
         for name, array in arrays.items():
@@ -219,8 +246,10 @@ class Predictive(Summarised):
             raise ShapeError(
                 f"index must name each of the {len(self)} rows. Got {len(index)} names."
             )
-        frame: pd.DataFrame = pandas.DataFrame(columns, index=index)
-        return frame
+        if backend == "polars":
+            names = {} if index is None else {"index": np.fromiter(index, object)}
+            return _polars(names | columns)
+        return require("pandas", extra="report").DataFrame(columns, index=index)
 
     def _interval_columns(self, level: float | None) -> dict[str, Any]:
         """``lower`` and ``upper``, if they are asked for."""
@@ -272,6 +301,16 @@ class Predictive(Summarised):
             value = getattr(self, field.name)
             if isinstance(value, Tensor | Predictive):
                 yield field.name, value, field.metadata.get("rows", 0)
+
+
+def _polars(columns: dict[str, Any]) -> Any:
+    """A table of polars; columns of names are lists, as it takes no objects."""
+    frame = require("polars", extra="dev").DataFrame
+    own = {
+        name: values.tolist() if values.dtype.kind == "O" else values
+        for name, values in columns.items()
+    }
+    return frame(own)
 
 
 def _joined(name: str, values: Sequence[Any], axis: int) -> Any:

@@ -110,10 +110,10 @@ class GaussianPredictive(RegressionPredictive):
         """
         draws = _validation.draws(draws, axes="(draws, batch, *event)", least=2)
         dtype = working_dtype(draws.dtype)
-        tau = _validation.precision(precision)
+        tau = _validation.plain_precision(precision)
         moments = finite_moments(draws)
         own = None
-        if tau.ndim >= draws.ndim:
+        if isinstance(tau, Tensor) and tau.ndim >= draws.ndim:
             own = per_draw(tau, draws)
             tau = mixture.mean_noise_variance(own).reciprocal()
         found = cls.from_moments(

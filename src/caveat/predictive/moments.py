@@ -140,8 +140,10 @@ def finite_moments(draws: Tensor) -> Moments:
     moments = Moments.of_checked(draws.detach())
     dtype = working_dtype(draws.dtype)
     # NaN and inf reach the sums. One number is looked at first, as it is cheaper.
-    clear = float(moments.scatter.sum()) <= torch.finfo(dtype).max
-    if not clear and not bool(moments.scatter.to(dtype).isfinite().all()):
+    scatter = moments.scatter
+    total = float(scatter if scatter.numel() == 1 else scatter.sum())
+    clear = total <= torch.finfo(dtype).max
+    if not clear and not bool(scatter.to(dtype).isfinite().all()):
         _validation.finite_draws("The draws of a model", ~torch.isfinite(draws))
         raise ParameterError(
             f"The squares of the draws overflow {dtype}. "

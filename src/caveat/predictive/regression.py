@@ -204,7 +204,7 @@ class RegressionPredictive(Predictive):
         -------
         RegressionPredictive
             Of the same kind; densities are divided by abs(``scale``), precisions by
-            ``scale``² (ledger E18).
+            its square (ledger E18).
         """
         a = _per_output("scale", scale, self.mean)
         b = _per_output("shift", shift, self.mean)
@@ -266,7 +266,7 @@ class RegressionPredictive(Predictive):
     def plot(
         self, x: Any = None, *, ax: "Axes | None" = None, **style: Any
     ) -> "PredictiveDisplay":
-        """Draw mean and shades of half a standard deviation along an axis.
+        """Draw mean, bands and, if asked, a fan of function draws along an axis.
 
         Parameters
         ----------
@@ -275,7 +275,9 @@ class RegressionPredictive(Predictive):
         ax : Axes, optional
             Where to draw; a new figure by default.
         **style
-            As for :meth:`caveat.evaluation.PredictiveDisplay.from_predictive`.
+            As for :meth:`caveat.evaluation.PredictiveDisplay.from_predictive`:
+            ``level=0.9`` for intervals, ``fan=20`` for draws, ``output=0`` for one of
+            several outputs.
 
         Returns
         -------

@@ -32,7 +32,7 @@ from caveat.sampling.replay import Replay, same_leaves
 from caveat.sampling.rewriting import optimised
 from caveat.sampling.running import Switches, run_pass
 from caveat.sampling.sparse import is_sparse
-from caveat.sampling.store import MOST_WAYS, Known
+from caveat.sampling.store import MOST_WAYS, BatchKind, Known
 from caveat.sampling.tape import Tape
 from caveat.sampling.templates import template_of
 from caveat.sampling.trees import flatten
@@ -62,10 +62,15 @@ class Sampler:
     # The last survey stays good as long as it is kept, and true.
     _kept: list[Survey] = field(default_factory=list, init=False, compare=False)
 
-    def session(self, batch: Batch) -> "Session":
-        """Ready to draw for ``batch``."""
+    def survey(self) -> Survey:
+        """What the model looks like now."""
         seen = survey(self.model)
         self._kept[:] = [seen]
+        return seen
+
+    def session(self, batch: Batch) -> "Session":
+        """Ready to draw for ``batch``."""
+        seen = self.survey()
         return Session(self, batch, plan_for(self.model, batch, seen), seen.tensors)
 
     def one_pass(self, batch: Batch, draw: int, *, above_autograd: bool) -> Any:
@@ -150,6 +155,16 @@ class Session:
     def __init__(
         self, sampler: Sampler, batch: Batch, plan: Plan, tensors: list[Tensor]
     ) -> None:
+        self._begin(sampler, batch, plan, tensors)
+        self._kind = plan.templates.kind(_kind_of(sampler, batch, plan))
+        # Ways of earlier batches that this one might go, too.
+        self._known = self._kind.known_for(tensors)
+        if not self._recall():
+            self._run_model(0)
+
+    def _begin(
+        self, sampler: Sampler, batch: Batch, plan: Plan, tensors: list[Tensor]
+    ) -> None:
         self._sampler = sampler
         self._batch = batch
         self._plan = plan
@@ -157,11 +172,33 @@ class Session:
         self._lost = 0  # draws that went no way that is known
         self._modelled: tuple[int, list[Any]] | None = None
         self._tensors = tensors
-        self._kind = plan.templates.kind(_kind_of(sampler, batch, plan))
-        # Ways of earlier batches that this one might go, too.
-        self._known = self._kind.known_for(tensors)
-        if not self._recall():
-            self._run_model(0)
+
+    @classmethod
+    def recalled(
+        cls,
+        sampler: Sampler,
+        batch: Batch,
+        plan: Plan,
+        tensors: list[Tensor],
+        kind: BatchKind,
+        known: Known,
+    ) -> "Session | None":
+        """A session that goes a known way; None if the batch does not go it."""
+        session = cls.__new__(cls)
+        session._begin(sampler, batch, plan, tensors)
+        session._kind, session._known = kind, [known]
+        return session if session._recall() else None
+
+    @property
+    def recalled_way(self) -> tuple[Batch, Plan, BatchKind, Known] | None:
+        """What :meth:`recalled` needs, if all draws go a way that has proved itself."""
+        way = self.way
+        if way is None or not way.replay.together:
+            return None
+        for known in self._kind.known:
+            if known.template is way.template and known.proved:
+                return self._batch, self._plan, self._kind, known
+        return None
 
     @property
     def rows_mix(self) -> bool:
@@ -355,7 +392,7 @@ def _kind_of(sampler: Sampler, batch: Batch, plan: Plan) -> Any:
     starts = (sampler.shared or batch.first_row, plan.tokens.length(batch))
     noise = (sampler.shared, sampler.stratified, *starts)
     rows = (batch.rows, batch.axis, batch.batched)
-    return batch.structure.key, leaves, rows, noise, _ambient()
+    return batch.structure.key, leaves, rows, noise, ambient()
 
 
 def _leaf_kind(tensor: Tensor, alias: int) -> Any:
@@ -365,7 +402,7 @@ def _leaf_kind(tensor: Tensor, alias: int) -> Any:
     return tensor.shape, tensor.stride(), kind, alias
 
 
-def _ambient() -> Any:
+def ambient() -> Any:
     """Settings of torch that change what operations do."""
     casts = tuple(
         torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None

@@ -94,7 +94,7 @@ class FoundMoments(NamedTuple):
         error = self.seen.mean_error(None if evidence is None else evidence[0])
         return error.view_as(self.mean) if self.slope is None else error * self.slope
 
-    def relative_error(self, precision: Tensor, evidence: Evidences) -> float:
+    def relative_error(self, precision: Any, evidence: Evidences) -> float:
         """Largest Monte Carlo error of a mean over the predictive std."""
         noise = 1.0 / check.precision_for(precision, self.mean)
         error = self.mean_error(evidence)
@@ -215,7 +215,7 @@ class Gathering:
         How many draws.
     accumulator : callable
         Makes what takes in the draws of a batch.
-    precision : Tensor or None
+    precision : float, Tensor or None
         tau of a regression.
     shelf : Shelf or None
         Where draws are put that are to be kept.
@@ -227,7 +227,7 @@ class Gathering:
     rounds: Rounds
     accumulator: Callable[[Stratification | None], Accumulator]
     bar: ProgressBar
-    precision: Tensor | None = None
+    precision: float | Tensor | None = None
     shelf: Shelf | None = None
 
     def gather(self, source: Batches) -> list[Part]:
@@ -378,6 +378,13 @@ class Gathering:
         found = sums.relative_error(evidence)
         _tidy(number)
         return found
+
+
+def at_once(reading: Reading, n_draws: int) -> tuple[Part, Tensor]:
+    """One batch whose draws come in one block: there is nothing to gather."""
+    (block,) = reading.blocks(range(n_draws))
+    draws = block.clone()
+    return Part(n_draws, None, reading.moments(), reading.design), draws
 
 
 def _tidy(number: int) -> None:

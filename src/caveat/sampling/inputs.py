@@ -94,6 +94,14 @@ class Batch:
             tuple(leaves), structure, rows, batched, axis, positional=names
         ).nonempty()
 
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """All but the leaves, in the order of the fields."""
+        return (
+            *(self.structure, self.rows, self.batched, self.axis),
+            *(self.first_row, self.part, self.positional),
+        )
+
     def nonempty(self) -> "Batch":
         """Itself, if there is a row."""
         if self.rows == 0:

@@ -35,6 +35,7 @@ from caveat.sampling.gathering import (
     Reading,
     Rounds,
     Sampled,
+    at_once,
 )
 from caveat.sampling.given import given_inputs
 from caveat.sampling.inputs import Batch, check_model, telling
@@ -45,6 +46,7 @@ from caveat.sampling.shelf import Shelf
 from caveat.sampling.sources import Batches, source_of
 from caveat.sampling.stacks import Stacks
 from caveat.sampling.tape import Ref
+from caveat.sampling.warm import WarmCalls
 
 _NO_PRECISION = """regress needs precision=tau, the inverse variance of the noise in y
 (paper 001, eq. 12): the predictive variance is 1/tau plus the spread of the draws.
@@ -165,6 +167,7 @@ class MCDropout:
             check.boolean("stratified", stratified),
         )
         self._axis = check.axis("batch_dim", batch_dim)
+        self._warm = WarmCalls(self._sampler, self._axis)
         if analytic is not None:
             analytic = check.boolean("analytic", analytic)
         self._analytic = analytic
@@ -196,6 +199,7 @@ class MCDropout:
         """
         found = copy(self)
         found._sampler = replace(self._sampler, stratified=False)
+        found._warm = WarmCalls(found._sampler, self._axis)
         return found
 
     def function(self, number: int) -> FunctionDraw:
@@ -312,7 +316,7 @@ class MCDropout:
                 "calibration is for precision='fit'. Got both it and a precision; "
                 "leave one of them out."
             )
-        tau, picker = check.precision(precision), Picker("regress", output)
+        tau, picker = check.plain_precision(precision), Picker("regress", output)
         rounds = Rounds(n_draws, tolerance, max_draws)
         call = self._call("regress", inputs, kwinputs, batch_size, progress, has_labels)
         parts, draws = self._gathered(
@@ -535,16 +539,19 @@ class MCDropout:
         accumulator: Callable[[Stratification | None], Any],
         *,
         keep_draws: bool,
-        precision: Tensor | None = None,
+        precision: float | Tensor | None = None,
     ) -> tuple[list[Part], Tensor | None]:
         """What is left of each batch, and all draws if they are kept."""
+        if keep_draws is True and (warm := self._warm_session(call, rounds)):
+            part, draws = at_once(read(warm), rounds.n_draws)
+            return [part], draws
         source, shelf = self._source(call), None
         if check.boolean("keep_draws", keep_draws):
             known = rounds.n_draws if rounds.tolerance is None else None
             shelf = Shelf(n_draws=known, several=source.several)
         with self._bar(call, source, rounds.n_draws) as bar:
             parts = Gathering(
-                lambda batch: read(self._session(call, batch)),
+                lambda batch: read(self._noted(call, batch)),
                 rounds,
                 accumulator,
                 bar,
@@ -552,6 +559,20 @@ class MCDropout:
                 shelf,
             ).gather(source)
         return parts, None if shelf is None else shelf.whole(parts[0].n_draws)
+
+    def _warm_session(self, call: _Call, rounds: Rounds) -> Session | None:
+        """The session of a call like earlier ones, whose draws are one block."""
+        if call.batch_size is not None or call.has_labels or rounds.tolerance:
+            return None
+        session = self._warm.session(call.inputs, call.kwinputs)
+        way = None if session is None else session.way
+        return session if way and rounds.n_draws <= way.replay.at_once else None
+
+    def _noted(self, call: _Call, batch: Batch) -> Session:
+        session = self._session(call, batch)
+        if call.batch_size is None and not call.has_labels:
+            self._warm.note(call.inputs, call.kwinputs, session)
+        return session
 
     def _reading(
         self, picker: Picker, session: Session, *, saves_draws: bool
@@ -624,11 +645,13 @@ def _improved_classes(
     return improved_classes(drawn, known, parts[0].evidence)
 
 
-def _gaussian(tau: Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
+def _gaussian(tau: float | Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
     """The predictive of some rows of the draws."""
-    if tau.dim():
+    if isinstance(tau, Tensor) and tau.dim():
         tau = check.precision_for(tau, draws[0])[rows]
-    return GaussianPredictive.from_draws(draws[:, rows], precision=tau)
+    if rows.stop < draws.shape[1] or rows.start:
+        draws = draws[:, rows]
+    return GaussianPredictive.from_draws(draws, precision=tau)
 
 
 def _one_case(name: str, method: str, rows: int) -> str:

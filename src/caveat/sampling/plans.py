@@ -30,6 +30,7 @@ from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import Survey, survey, tensors_of
 from caveat.sampling.flags import Flags, Glance, Look, ModelView, find_flags
 from caveat.sampling.inputs import Batch
+from caveat.sampling.lengths import changed, family_of, holds, lengths_of
 from caveat.sampling.noise import Layout
 from caveat.sampling.passes import Omega, Pass, SiteCall
 from caveat.sampling.probing import check_repeats, find_rows, look
@@ -145,10 +146,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Remembered:
-    """Plans of a model by kind of input, made when it looked like ``state``."""
+    """Plans of a model by kind of input, made when it looked like ``state``.
+
+    ``by_family`` has one for all lengths of sequences, and the lengths it was made for.
+    """
 
     state: Any
     by_kind: dict[Any, Plan] = field(default_factory=dict)
+    by_family: dict[Any, tuple[tuple[int, ...], Plan]] = field(default_factory=dict)
 
 
 _plans: "WeakKeyDictionary[nn.Module, _Remembered]" = WeakKeyDictionary()
@@ -173,12 +178,62 @@ def known_plan(model: nn.Module, batch: Batch, seen: Survey | None = None) -> Pl
     """
     state, key = _state(seen or survey(model)), _key(batch)
     plan = _recalled(model, state, key)
+    if plan is not None:
+        return plan
+    plan = _of_another_length(model, batch, state)
     if plan is None:
         plan = _made(model, batch)
         if not batch.part:  # a part may be all but random
             _require_sites(model, plan)
-        _remember(model, state, key, plan)
+        _remember_family(model, state, batch, plan)
+    _remember(model, state, key, plan)
     return plan
+
+
+def _of_another_length(model: nn.Module, batch: Batch, state: Any) -> Plan | None:
+    """The plan of other lengths, if one look at this one shows that it holds."""
+    with _lock:
+        held = _plans.get(model)
+    if held is None or held.state != state or not held.by_family:
+        return None
+    found = held.by_family.get(_family(batch))
+    if found is None:
+        return None
+    lengths, plan = found
+    sizes = changed(lengths, lengths_of(batch))
+    if sizes is None:
+        return None
+    try:
+        seen = look(model, two_rows(batch), plan.switches)
+    except CaveatError:
+        raise
+    except Exception:  # planning it anew tells what is wrong
+        return None
+    if not seen.reached <= plan.reached:
+        return None
+    if not holds(plan.sites, plan.layouts, seen, sizes):
+        return None
+    return replace(plan, templates=TemplateStore())
+
+
+def _remember_family(model: nn.Module, state: Any, batch: Batch, plan: Plan) -> None:
+    """Keep a plan for other lengths, if there is nothing special about it."""
+    if plan.note is not None or plan.rows_mix or plan.switches.host_generators:
+        return
+    family = _family(batch)
+    if family is None or plan.tokens.axes:
+        return
+    with _lock:
+        held = _plans.get(model)
+        if held is None or held.state != state:
+            held = _plans[model] = _Remembered(state)
+        held.by_family[family] = lengths_of(batch), plan
+
+
+def _family(batch: Batch) -> Any:
+    family = family_of(batch)
+    a, b = batch.two_rows()
+    return None if family is None else (family, a == b, batch.rows == 1)
 
 
 def widened(model: nn.Module, batch: Batch, plan: Plan, omega: Omega) -> Plan:

@@ -100,6 +100,11 @@ class Bound:
         return self._program.together > 1
 
     @property
+    def at_once(self) -> int:
+        """How many draws are computed at a time."""
+        return self._program.together
+
+    @property
     def source(self) -> str:
         """The generated function, for reading."""
         return self._program.source

@@ -38,6 +38,11 @@ class Replay:
         return self._program.together
 
     @property
+    def at_once(self) -> int:
+        """How many draws are computed at a time."""
+        return self._program.at_once
+
+    @property
     def source(self) -> str:
         """The program, which stands for its logic."""
         return self._program.source

@@ -141,19 +141,22 @@ class Adam:
         Updated in place.
     decay : Tensor, of the same shape
         Twice the L2 penalty of each parameter.
+    done : int
+        Steps that were done before, to go on with.
 
     Attributes
     ----------
-    square : Tensor, of the same shape
-        The running mean of squared gradients.
+    mean, square : Tensor, of the same shape
+        The running means of gradients and of their squares; zeros, to be overwritten
+        by whoever goes on.
     """
 
-    def __init__(self, parameters: Tensor, decay: Tensor) -> None:
+    def __init__(self, parameters: Tensor, decay: Tensor, *, done: int = 0) -> None:
         self._parameters = parameters
         self._decay = decay
-        self._mean = torch.zeros_like(parameters)
+        self.mean = torch.zeros_like(parameters)
         self.square = torch.zeros_like(parameters)
-        self._step = 0
+        self._step = done
 
     def step(self, gradient: Tensor, rates: Tensor) -> None:
         """One step of the first ``len(gradient)`` networks.
@@ -167,7 +170,7 @@ class Adam:
         """
         self._step += 1
         count = len(gradient)
-        weights, mean = self._parameters[:count], self._mean[:count]
+        weights, mean = self._parameters[:count], self.mean[:count]
         square = self.square[:count]
         gradient.addcmul_(weights, self._decay[:count])
         mean.lerp_(gradient, 1 - _FIRST)

@@ -12,6 +12,9 @@ from caveat.papers.series import models
 from caveat.papers.series.co2 import (
     CO2,
     FAR,
+    FIT_FLAT,
+    FIT_LOW,
+    FIT_RELU,
     TANH_HIGH,
     TANH_LOW,
     beyond,
@@ -61,7 +64,7 @@ def test_places_are_months_up_to_the_end_of_the_papers_grid_and_one_far_away():
 
 def test_all_models_of_the_figure_are_there():
     curves = [key for job in FULL.jobs([]) for key in FULL.keys(job)]
-    assert len(set(curves)) == len(curves) == 4 * 3 + 3 + 2 * 2
+    assert len(set(curves)) == len(curves) == 8 * 3 + 3 + 4 * 2
 
 
 def test_command_line_and_a_second_call_that_only_draws(tmp_path, monkeypatch):
@@ -72,7 +75,7 @@ def test_command_line_and_a_second_call_that_only_draws(tmp_path, monkeypatch):
     assert "A number with no doubt attached: **not judged**" in page
     assert page.count("The paper:") == 8
     assert (tmp_path / "co2_quick.png").stat().st_size > 50_000
-    assert len(list((tmp_path / "co2_quick.nets").glob("*.safetensors"))) == 4
+    assert len(list((tmp_path / "co2_quick.nets").glob("*.safetensors"))) == 8
     points = read_records(tmp_path / "co2_quick.csv", Point)
     curves = CO2(tmp_path, quick=True).curves(points)
     assert beyond(curves.mc(RELU_5)) > 5.0
@@ -126,3 +129,14 @@ def test_stored_standard_dropout_is_a_number_without_doubt(stored):
     assert np.isfinite(value(standard))
     truth = standard.part("x*").column("y")[0]
     assert abs(value(standard) - truth) > 1.0  # nor is it right
+
+
+@needs_results
+def test_stored_nets_fit_the_season_where_claims_are_judged(stored):
+    for model in (FIT_RELU, FIT_FLAT, FIT_LOW):
+        assert stored.mc(model).fits
+        assert beyond(stored.mc(model)) <= 1.5 or model != FIT_LOW
+    for model in (RELU_5, RELU_4, TANH_LOW, TANH_HIGH):
+        assert not stored.mc(model).fits
+    page = FULL.path("md").read_text()
+    assert "2,000 steps of Adam" in page and page.count("**not judged**") == 3

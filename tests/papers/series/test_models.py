@@ -22,7 +22,9 @@ from caveat.papers.series.points import FEW_DRAWS, Curves, Places
 
 X = np.linspace(-1.5, 1.5, 11)
 Y = np.sin(2 * X)
-SMALL = Net("small", "relu", 2, 0.25, 0.05, 1e-2, batch_size=4, n_steps=7, width=6)
+SMALL = Net(
+    "small", "relu", 2, 0.25, 0.05, weight_decay=1e-2, batch_size=4, n_steps=7, width=6
+)
 
 
 def task():

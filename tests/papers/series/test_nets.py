@@ -10,13 +10,22 @@ from safetensors import safe_open
 from torch.nn import functional as F
 
 from caveat.papers.series import nets
-from caveat.papers.series.nets import Net, NetState, advance, train
+from caveat.papers.series.nets import Net, advance, train
 from caveat.training.streams import DropFactors, generator
 
 X = np.linspace(-1.5, 1.5, 11)
 Y = np.sin(2 * X)
 SMALL = Net(
-    "small", "relu", 2, 0.25, 0.05, 1e-2, batch_size=4, n_steps=7, gamma=0.5, width=6
+    "small",
+    "relu",
+    2,
+    0.25,
+    0.05,
+    weight_decay=1e-2,
+    batch_size=4,
+    n_steps=7,
+    gamma=0.5,
+    width=6,
 )
 
 
@@ -34,7 +43,7 @@ def factors_of(net, step):
 
 def by_autograd(net):
     """The same training, written down step by step."""
-    first = net.module(NetState.first(net).parameters)
+    first = net.module(net.first(rows_of()).parameters)
     linear = [m for m in first if isinstance(m, torch.nn.Linear)]
     weights = [m.weight.detach().clone().requires_grad_() for m in linear]
     biases = [m.bias.detach().clone().requires_grad_() for m in linear]
@@ -82,7 +91,7 @@ def test_masks_drop_hidden_units_only_at_their_rate():
 
 
 def test_module_has_dropout_after_hidden_units_only():
-    module = SMALL.module(NetState.first(SMALL).parameters)
+    module = SMALL.module(SMALL.first(rows_of()).parameters)
     kinds = [type(m).__name__ for m in module]
     hidden = ["ReLU", "Dropout", "Linear"]
     assert kinds == ["Linear", *hidden, *hidden]
@@ -91,7 +100,7 @@ def test_module_has_dropout_after_hidden_units_only():
 
 def test_first_weights_are_uniform_with_variance_one_over_fan_in():
     net = replace(SMALL, width=300)
-    for layer in net.module(NetState.first(net).parameters):
+    for layer in net.module(net.first(rows_of()).parameters):
         if not isinstance(layer, torch.nn.Linear):
             continue
         fan_in = layer.in_features

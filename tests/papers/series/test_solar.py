@@ -53,7 +53,7 @@ def test_command_line(tmp_path, real_data):
     assert "points 17-36" in page and "points 317-336" in page
     assert (tmp_path / "solar_quick.png").stat().st_size > 50_000
     points = read_records(tmp_path / "solar_quick.csv", Point)
-    assert sum(p.part == "gap" for p in points) == 100 * (3 * 3 + 3)
+    assert sum(p.part == "gap" for p in points) == 100 * (6 * 3 + 3)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from caveat.papers.table1.comparison import rows
 from caveat.papers.table1.experiment import Table1
 from caveat.papers.table1.jobs import Record
 from caveat.papers.table1.protocols import VARIANTS
-from caveat.papers.table1.scoring import run
+from caveat.papers.table1.running import run
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 

@@ -205,7 +205,7 @@ class SharedLinearRewards(_Linear):
     Parameters
     ----------
     features : callable
-        From contexts (rows, *…) to features (rows, arms, inputs).
+        From contexts ``(rows, *…)`` to features (rows, arms, inputs).
     n_arms, n_inputs : int
         The sizes of what it gives.
     drop_rate, prior_precision, variance_prior, anneal_after, seed

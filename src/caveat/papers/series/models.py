@@ -13,7 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
 from torch import Tensor
 
-from caveat.papers.series.nets import Net, train
+from caveat.papers.series.nets import Training, train
 from caveat.papers.series.points import (
     FEW_DRAWS,
     MC,
@@ -61,7 +61,7 @@ class Model(ABC):
 class NetModel(Model):
     """A dropout net: MC dropout with few and with many draws, standard dropout."""
 
-    net: Net
+    net: Training
     n_draws: int
 
     @property
@@ -76,7 +76,9 @@ class NetModel(Model):
         return [(name, STANDARD, n_steps, 0), *((name, MC, n_steps, n) for n in counts)]
 
     def points(self, task: SeriesTask, folder: Path) -> list[Point]:
-        file = folder / f"{self.net.name.replace(' ', '_')}.safetensors"
+        file = (
+            folder / f"{self.net.name.replace(',', '').replace(' ', '_')}.safetensors"
+        )
         module = train(self.net, task.x, task.y, file)
         x = torch.from_numpy(task.places.x.astype(np.float32))[:, None]
         with torch.no_grad():

@@ -9,8 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from caveat.evaluation.axes import BLUE
 from caveat.papers.series.points import Array, Curve
 from caveat.papers.style import name_axes, panels, shades
+
+RED = "#d62728"  # data, as in the paper; the prediction is blue
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +51,12 @@ def _draw(axes: Axes, curve: Curve, observed: Observed, n_sd: float) -> None:
     x, mean, sd = (curve.column(name) for name in ("x", "mean", "sd"))
     seen = _with_breaks(observed.x, observed.y)
     unseen = _with_breaks(observed.x_unseen, observed.y_unseen)
-    axes.plot(*seen, color="0.5", linewidth=0.6, label="observed")
-    dots: dict[str, Any] = {"color": "0.5", "linewidth": 0.7, "linestyle": (0, (1, 1))}
+    axes.plot(*seen, color=RED, linewidth=0.6, label="observed")
+    dots: dict[str, Any] = {"color": RED, "linewidth": 0.7, "linestyle": (0, (1, 1))}
     axes.plot(*unseen, label="observed, not used", **dots)
     if not np.isnan(sd).all():
-        shades(axes, x, mean, sd * n_sd / 2.0)
-    axes.plot(x, mean, color="black", linewidth=1.0, label="predicted")
+        shades(axes, x, mean, sd * n_sd / 2.0, color=BLUE)
+    axes.plot(x, mean, color=BLUE, linewidth=0.9, label="predicted")
 
 
 def _with_breaks(x: Array, y: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ Array = NDArray[np.float64]
 
 STANDARD, MC, PROCESS = "standard dropout", "MC dropout", "GP"
 FEW_DRAWS = 10  # fig. 3 of paper 001
+FITS = 0.4  # RMSE on the training data, standardised, up to which a model fits
 
 Key = tuple[str, str, int, int]  # model, method, steps, draws
 
@@ -96,6 +97,11 @@ class Curve:
     def error(self) -> float:
         """Root mean squared error of the mean."""
         return float(np.sqrt(np.square(self.column("mean") - self.column("y")).mean()))
+
+    @property
+    def fits(self) -> bool:
+        """Whether the mean follows the training data; no claim is judged if not."""
+        return self.part("train").error <= FITS
 
     def coverage(self, *, noise: bool) -> float:
         """Share of observations within two sds, of the function or with its noise."""

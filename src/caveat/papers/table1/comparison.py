@@ -25,7 +25,7 @@ OPPONENTS = {
     "grid (2018)": ("6eb4497", "MC dropout (grid search)"),
     "Deep Ensembles": ("Lakshminarayanan", "Deep ensembles (5 nets)"),
 }
-RERUN = {"pbp": "PBP"}  # protocols that are meant to give a published column again
+RERUN = {"pbp": "PBP", "vi": "VI"}  # protocols that give a published column again
 LOGGED = {
     "Dropout (paper)": "original_1x",
     "10x epochs": "10x_epochs",

@@ -224,6 +224,7 @@ VARIANTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "best": (("1 layer",), ("2 layers",)),
     "flagship": (("5 networks",),),
     "pbp": (("1 layer",),),
+    "vi": (("1 layer",),),
 }
 
 

@@ -1,4 +1,4 @@
-"""A job of Table 1 from beginning to end; test rows are seen here only, and last."""
+"""Plans become networks, and networks scores; only here are test rows seen, last."""
 
 import time
 from collections.abc import Sequence
@@ -7,16 +7,13 @@ from dataclasses import replace
 import torch
 
 from caveat.papers.table1.jobs import Job, Record, SplitPlan, SplitRows
-from caveat.papers.table1.pbp import run_pbp
 from caveat.papers.table1.protocols import PROTOCOLS
 from caveat.training import Ensemble, NetworkSpec, Problem, fit_ensembles
 from caveat.training.likelihood import MixtureScore
 
 
-def run(job: Job) -> list[Record]:
+def run_planned(job: Job) -> list[Record]:
     """The records of a job, one per split and variant."""
-    if job.protocol == "pbp":
-        return run_pbp(job)
     start = time.perf_counter()
     splits = job.rows()
     plans = PROTOCOLS[job.protocol](job, splits)
@@ -24,7 +21,7 @@ def run(job: Job) -> list[Record]:
     records = [
         record
         for rows, plan, ensemble in zip(splits, plans, ensembles, strict=True)
-        for record in _score(job, rows, plan, ensemble)
+        for record in score(job, rows, plan, ensemble)
     ]
     seconds = (time.perf_counter() - start) / len(splits)
     return [replace(record, seconds=seconds) for record in records]
@@ -56,14 +53,15 @@ def _at_its_precision(plan: SplitPlan) -> NetworkSpec:
     return replace(plan.spec, precision=plan.scales[0])
 
 
-def _score(
+def score(
     job: Job, rows: SplitRows, plan: SplitPlan, ensemble: Ensemble
 ) -> list[Record]:
+    """Records of a split, one per variant; their seconds are not known here."""
     targets = torch.from_numpy(rows.y_test)
     scores = [MixtureScore(targets, scale) for scale in plan.scales]
     for block in ensemble.blocks(rows.x_test, n_draws=job.n_draws):
-        for score in scores:
-            score.add(block.means, block.precisions)
+        for own in scores:
+            own.add(block.means, block.precisions)
     point = ensemble.point(rows.x_test) - targets
     spec = plan.spec
     return [
@@ -72,8 +70,8 @@ def _score(
             variant=variant,
             dataset=job.dataset,
             split=rows.number,
-            rmse=score.rmse,
-            log_likelihood=score.log_likelihood,
+            rmse=own.rmse,
+            log_likelihood=own.log_likelihood,
             rmse_weight_averaging=float(point.square().mean().sqrt()),
             scale=scale,
             drop_rate=spec.drop_rate,
@@ -84,5 +82,5 @@ def _score(
             n_draws=job.n_draws,
             seconds=0.0,
         )
-        for variant, scale, score in zip(job.variants, plan.scales, scores, strict=True)
+        for variant, scale, own in zip(job.variants, plan.scales, scores, strict=True)
     ]

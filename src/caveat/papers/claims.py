@@ -1,0 +1,53 @@
+"""What a page comes to: the verdicts in its words, counted."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from caveat.papers.page import Claim, Part
+
+HOLDS, FAILS, PARTLY, OPEN = "holds", "does not hold", "holds in part", "not judged"
+_VERDICT = re.compile(
+    r"(?P<only>\bholds\*\* on \w+ only)|\b(?P<word>does not hold|holds)\b"
+    r"|(?<!\")\b(?P<open>not judged)\b",
+    re.IGNORECASE,
+)
+
+
+def verdicts(text: str) -> Counter[str]:
+    """How often a text says which verdict."""
+    found = _VERDICT.finditer(text)
+    return Counter(PARTLY if m["only"] else m[0].lower() for m in found)
+
+
+def overall(found: Counter[str]) -> str:
+    """One verdict of several: those left open count only if there is no other."""
+    given = {word for word, n in found.items() if n and word != OPEN}
+    if len(given) > 1:
+        return PARTLY
+    return given.pop() if given else OPEN
+
+
+def verdict_of(claim: Claim, parts: Sequence[Part]) -> str:
+    """That of a claim; if it says nothing itself, that of the rest of its page."""
+    others = [part for part in parts if isinstance(part, str)]
+    return overall(verdicts(claim.found or "\n".join(others)))
+
+
+def opening(parts: Sequence[Part]) -> list[str]:
+    """The first line of a page, if it has any verdict."""
+    found = _of_all(parts)
+    if not found:
+        return []
+    count = sum(isinstance(part, Claim) for part in parts)
+    paper = f"{count} quoted below" if count else "its numbers, below"
+    ours = ", ".join(
+        f"{found[word]} times {word}" for word in (HOLDS, PARTLY, FAILS, OPEN)
+        if found[word]
+    )  # fmt: skip
+    return [f"Paper: {paper}; ours: {ours}; together: {overall(found)}."]
+
+
+def _of_all(parts: Iterable[Part]) -> Counter[str]:
+    texts = (part.found if isinstance(part, Claim) else part for part in parts)
+    return sum(map(verdicts, texts), Counter[str]())

@@ -1,0 +1,24 @@
+"""Files are read in batches, in memory that does not grow with them."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from caveat.frames import open_table
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells")
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_a_file_is_not_mapped_into_memory(tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+    table = pa.table({"a": list(range(20_000))})
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        feather.write_feather(table, path, compression="uncompressed")
+    with open_table(path) as source:
+        next(iter(source.batches()))
+        assert str(path) not in Path("/proc/self/maps").read_text()

@@ -1,0 +1,43 @@
+"""Verdicts in the words of pages, counted."""
+
+import pytest
+
+from caveat.papers.claims import opening, overall, verdict_of, verdicts
+from caveat.papers.page import Claim, judging, verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: **holds**; b: holds (0.1)", "holds"),
+        ("a: **does not hold**", "does not hold"),
+        ("a: **holds**; b: **does not hold**", "holds in part"),
+        ("a: **holds** on ratings only", "holds in part"),
+        ("a: **not judged**; b: **holds**", "holds"),
+        ('others are "not judged"', "not judged"),
+        ("nothing was said", "not judged"),
+    ],
+)
+def test_one_verdict_of_several(text, expected):
+    assert overall(verdicts(text)) == expected
+
+
+def test_a_claim_without_a_finding_has_that_of_its_page():
+    silent, own = Claim("a"), Claim("b", "**does not hold**")
+    parts = ["- x: **holds**", silent, own]
+    assert verdict_of(silent, parts) == "holds"
+    assert verdict_of(own, parts) == "does not hold"
+
+
+def test_opening_counts_and_is_left_out_where_nothing_is_judged():
+    (line,) = opening([Claim("a", "**holds**"), "b: **does not hold**"])
+    assert "1 times holds, 1 times does not hold; together: holds in part" in line
+    assert opening(["no verdict"]) == []
+
+
+def test_what_is_left_open_outside_stays_open():
+    with judging(False), judging(True):
+        assert verdict(True) == "**not judged**"
+    with judging(True), judging(False):
+        assert verdict(True) == "**not judged**"
+    assert verdict(True) == "**holds**"
