@@ -30,7 +30,7 @@ def warmed(model: nn.Module, rows: int = 2) -> MCDropout:
 
 
 def takes_short_road(mc: MCDropout, x: torch.Tensor) -> bool:
-    return mc._warm.session((x,), {}) is not None
+    return mc._warm.session(mc._sampler, (x,), {}) is not None
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
@@ -49,6 +49,25 @@ def test_numbers_are_those_of_a_first_call(rows):
     first = MCDropout(net(), seed=0).classify(x, n_draws=40)
     assert torch.allclose(ours.probs, first.probs, atol=1e-6)
     assert ours.method == first.method
+
+
+@pytest.mark.parametrize("change", ["seed", "independent", "seed, cold"])
+def test_another_seed_or_design_has_its_own_numbers(change):
+    """What is shared between samplers of one model is no number of theirs."""
+    mc = MCDropout(net(), seed=0) if change == "seed, cold" else warmed(net())
+    other = mc.independent() if change == "independent" else mc.with_seed(7)
+    seed, stratified = other.seed, change != "independent"
+    for x in inputs(4):  # on the long road, and on the short one
+        found = other.regress(x, n_draws=40, precision=1.0).draws
+        probs = other.classify(x, n_draws=40).probs
+    assert takes_short_road(other, x)
+    fresh = MCDropout(net(), seed=seed, stratified=stratified)
+    assert torch.allclose(found, fresh.regress(x, n_draws=40, precision=1.0).draws)
+    assert torch.allclose(probs, fresh.classify(x, n_draws=40).probs)
+    own = mc.regress(x, n_draws=40, precision=1.0).draws
+    assert not torch.allclose(found, own)
+    first = MCDropout(net(), seed=0).regress(x, n_draws=40, precision=1.0).draws
+    assert torch.allclose(own, first)
 
 
 def test_more_draws_than_one_block_and_a_single_one():

@@ -167,7 +167,7 @@ class MCDropout:
             check.boolean("stratified", stratified),
         )
         self._axis = check.axis("batch_dim", batch_dim)
-        self._warm = WarmCalls(self._sampler, self._axis)
+        self._warm = WarmCalls(self._axis)
         if analytic is not None:
             analytic = check.boolean("analytic", analytic)
         self._analytic = analytic
@@ -197,9 +197,18 @@ class MCDropout:
         Thompson sampling, need independent ones; ``caveat.decisions`` asks for them by
         this method.
         """
+        return self._with(stratified=False)
+
+    def with_seed(self, seed: Seed) -> Self:
+        """The same model with the draws of another seed.
+
+        What was learned of the model is shared, so this costs nothing.
+        """
+        return self._with(seed=as_seed(seed))
+
+    def _with(self, **changes: Any) -> Self:
         found = copy(self)
-        found._sampler = replace(self._sampler, stratified=False)
-        found._warm = WarmCalls(found._sampler, self._axis)
+        found._sampler = replace(self._sampler, **changes)
         return found
 
     def function(self, number: int) -> FunctionDraw:
@@ -564,14 +573,14 @@ class MCDropout:
         """The session of a call like earlier ones, whose draws are one block."""
         if call.batch_size is not None or call.has_labels or rounds.tolerance:
             return None
-        session = self._warm.session(call.inputs, call.kwinputs)
+        session = self._warm.session(self._sampler, call.inputs, call.kwinputs)
         way = None if session is None else session.way
         return session if way and rounds.n_draws <= way.replay.at_once else None
 
     def _noted(self, call: _Call, batch: Batch) -> Session:
         session = self._session(call, batch)
         if call.batch_size is None and not call.has_labels:
-            self._warm.note(call.inputs, call.kwinputs, session)
+            self._warm.note(self._sampler, call.inputs, call.kwinputs, session)
         return session
 
     def _reading(

@@ -1,10 +1,11 @@
 """Calls like earlier ones: the short road from a tensor to its session.
 
-One tensor of the same kind, given to the same sampler, becomes the same batch but for
-its values, under the same plan and the same template. So of the arguments nothing need
-be asked again. What may have changed is: the model (its survey), its tensors (where
-they lie), what is known of its plan, and how torch is set. If any of it has, the call
-takes the long road.
+One tensor of the same kind, given to a sampler of the same model, becomes the same
+batch but for its values, under the same plan and the same template. So of the arguments
+nothing need be asked again. What may have changed is: the model (its survey), its
+tensors (where they lie), what is known of its plan, and how torch is set. If any of it
+has, the call takes the long road. The seed is no part of what is remembered: it is read
+off the sampler in each call.
 """
 
 from dataclasses import replace
@@ -32,36 +33,37 @@ class _Met(NamedTuple):
 
 @final
 class WarmCalls:
-    """The kinds of calls that a sampler has met and can replay."""
+    """The kinds of calls of a model that were met and can be replayed, for any seed."""
 
-    def __init__(self, sampler: Sampler, axis: int) -> None:
-        self._sampler = sampler
+    def __init__(self, axis: int) -> None:
         self._axis = axis
         self._met: dict[Any, _Met] = {}
 
     def session(
-        self, inputs: tuple[Any, ...], kwinputs: dict[str, Any]
+        self, sampler: Sampler, inputs: tuple[Any, ...], kwinputs: dict[str, Any]
     ) -> Session | None:
         """A session for a call like one that was met; None: the long road."""
-        key = _kind_of(inputs, kwinputs)
+        key = _kind_of(sampler, inputs, kwinputs)
         met = None if key is None else self._met.get(key)
         if met is None:
             return None
         batch = Batch(inputs, *met.batch.form)
-        seen = self._sampler.survey()
-        plan = known_plan(self._sampler.model, batch, seen)
+        seen = sampler.survey()
+        plan = known_plan(sampler.model, batch, seen)
         if plan is not met.plan or met.known not in met.kind.known_for(seen.tensors):
-            del self._met[key]
+            self._met.pop(key, None)  # another thread may have been here
             return None
-        return Session.recalled(
-            self._sampler, batch, plan, seen.tensors, met.kind, met.known
-        )
+        return Session.recalled(sampler, batch, plan, seen.tensors, met.kind, met.known)
 
     def note(
-        self, inputs: tuple[Any, ...], kwinputs: dict[str, Any], session: Session
+        self,
+        sampler: Sampler,
+        inputs: tuple[Any, ...],
+        kwinputs: dict[str, Any],
+        session: Session,
     ) -> None:
         """Remember a call, if later ones may take the short road."""
-        key = _kind_of(inputs, kwinputs)
+        key = _kind_of(sampler, inputs, kwinputs)
         recalled = session.recalled_way
         if key is None or recalled is None or key in self._met:
             return
@@ -76,11 +78,14 @@ class WarmCalls:
         self._met[key] = _Met(nothing, plan, kind, known)
 
 
-def _kind_of(inputs: tuple[Any, ...], kwinputs: dict[str, Any]) -> Any:
+def _kind_of(
+    sampler: Sampler, inputs: tuple[Any, ...], kwinputs: dict[str, Any]
+) -> Any:
     """What calls must share; None for calls that are not of one plain tensor."""
     if kwinputs or len(inputs) != 1 or type(inputs[0]) is not Tensor:
         return None
     x = inputs[0]
     if x.layout is not torch.strided:
         return None
-    return x.shape, x.stride(), x.dtype, x.device, ambient()
+    noise = (sampler.shared, sampler.stratified)
+    return x.shape, x.stride(), x.dtype, x.device, noise, ambient()

@@ -2,8 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -360,10 +358,7 @@ class NetworkModel(_ArrayModel):
         """Seed 0 is the one that the object came with."""
         if seed == 0:
             return self._mc
-        found = copy(self._mc)
-        own = (self._mc.seed + seed) % 2**63
-        found._sampler = replace(self._mc._sampler, seed=own)
-        return found
+        return self._mc.with_seed((self._mc.seed + seed) % 2**63)
 
 
 def served(model: Any) -> ServedModel:
