@@ -115,7 +115,7 @@ def test_other_kinds_of_calls_take_the_long_road():
     assert not takes_short_road(mc, torch.cat([x, x]))
     assert not takes_short_road(mc, nn.Parameter(x))
     assert not takes_short_road(mc.independent(), x)
-    assert mc._warm.session((), {"input": x}) is None
+    assert mc._warm.session(mc._sampler, (), {"input": x}) is None
     with torch.autocast("cpu"):
         assert not takes_short_road(mc, x)
 
