@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from caveat._torch import op_name
+
 
 class Departed(Exception):
     """A replay came to a point where the model might go another way."""
@@ -29,6 +31,31 @@ class Same:
         found = self.func(*args, **kwargs)
         if not _same(found, self.expected):
             raise Departed(f"{self.func} gave {found}, not {self.expected}")
+
+
+@dataclass(frozen=True)
+class SameInEach:
+    """:class:`Same` of many draws: which of them have gone this way so far."""
+
+    truth: bool  # any number but 0 counts as True
+    expected: Any
+
+    def __call__(self, value: Tensor, going: Tensor | None = None) -> Tensor:
+        value = value.flatten()
+        same = ((value != 0) if self.truth else value) == self.expected
+        if going is not None:
+            same &= going
+        if not bool(same.any()):
+            raise Departed("no draw goes this way")
+        return same
+
+    @classmethod
+    def of(cls, check: Same) -> "SameInEach | None":
+        """The same check of many draws; None if there is no such thing."""
+        name = op_name(check.func)
+        if name not in ("_local_scalar_dense", "item", "is_nonzero"):
+            return None
+        return cls(name == "is_nonzero", check.expected)
 
 
 @dataclass(frozen=True)

@@ -290,8 +290,16 @@ class Session:
         if way is not None and way.replay.together:
             yield from way.replay.blocks(self.seed, draws)
             return
+        if self._are_small():
+            for part in cut(draws, _AT_ONCE):
+                yield from _stacked(list(self.outputs(part)))
+            return
         for leaves in self.outputs(draws):
-            yield [v.unsqueeze(0) if isinstance(v, Tensor) else v for v in leaves]
+            yield _as_block(leaves)
+
+    def _are_small(self) -> bool:
+        """Whether draws that go several ways are small enough to be held together."""
+        return bool(self._ways) and all(way.replay.together for way in self._ways)
 
     def _recall(self) -> bool:
         """Take up a way of an earlier batch of this kind that is known to be safe."""
@@ -368,6 +376,24 @@ class Session:
             draw, leaves = self._modelled or (0, self.first_leaves)
             verdicts[replay.source] = replay.agrees(self.seed, draw, leaves)
         return verdicts[replay.source]
+
+
+def _as_block(leaves: list[Any]) -> list[Any]:
+    """The leaves of a draw, with an axis of draws in front."""
+    return [v.unsqueeze(0) if isinstance(v, Tensor) else v for v in leaves]
+
+
+def _stacked(draws: list[list[Any]]) -> Iterator[list[Any]]:
+    """The leaves of some draws as one block; as blocks of one, if they differ."""
+    if len({tuple(map(_look, leaves)) for leaves in draws}) > 1:
+        yield from map(_as_block, draws)
+        return
+    columns = zip(*draws, strict=True)
+    yield [torch.stack(c) if isinstance(c[0], Tensor) else c[0] for c in columns]
+
+
+def _look(leaf: Any) -> Any:
+    return (leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else None
 
 
 def _require_dense(leaves: list[Any]) -> None:

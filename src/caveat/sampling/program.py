@@ -7,7 +7,7 @@ A program is written once; its constants are given when it is used (:meth:`bound
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import lru_cache, partial
 from types import CodeType
 from typing import Any
@@ -46,14 +46,22 @@ class Program:
     together : int
         How many draws are computed at a time: if more than one, noise and outputs have
         an axis of draws in front.
+    checked : bool
+        Whether the last output says which of these draws go the way of the tape.
     """
 
     def __init__(
-        self, tape: Tape, handed: frozenset[int], *, together: int = 1
+        self,
+        tape: Tape,
+        handed: frozenset[int],
+        *,
+        together: int = 1,
+        checked: bool = False,
     ) -> None:
         self._writer = _Writer(tape)
         self.run = self._writer.compiled()
         self.together = together
+        self.checked = checked
         self.constants = tuple(tape.constants)
         self.noises = tuple(tape.noises.values())
         self.work = sum(work_of(op, tape) for op in tape.ops)
@@ -119,8 +127,8 @@ class Bound:
         None for a draw in which the model might go another way.
         """
         if self.together:
-            for block in self.blocks(seed, draws):
-                yield from zip(*(column.unbind(0) for column in block), strict=True)
+            for numbers in self._blocks(draws):
+                yield from self._each(seed, numbers, numbers)
             return
         n_threads = torch.get_num_threads()
         if n_threads > 1 and self._is_worth_threads(len(draws)):
@@ -135,11 +143,51 @@ class Bound:
         self, seed: int, draws: range, wanted: Sequence[int]
     ) -> Iterator[tuple[int, tuple[Tensor, ...] | None]]:
         """As ``outputs``, of some draws among ``draws``, with their numbers."""
+        if self.together:
+            for start in range(0, len(wanted), self._program.together):
+                numbers = wanted[start : start + self._program.together]
+                yield from zip(numbers, self._each(seed, draws, numbers), strict=True)
+            return
         with torch.no_grad(), below_autograd():
             noise = [values.unbind(0) for values in self._noise(seed, draws, [])]
         for draw in wanted:
             of_one_draw = [values[draw - draws.start] for values in noise]
             yield draw, self._of_one(of_one_draw)
+
+    def _each(
+        self, seed: int, draws: range, wanted: Sequence[int]
+    ) -> list[tuple[Tensor, ...] | None]:
+        """Some of these draws, computed together; None for those that go elsewhere."""
+        with self._few_cores(len(wanted)), torch.no_grad(), below_autograd():
+            noise = self._noise(seed, draws, [])
+            if len(wanted) < len(draws):
+                places = torch.tensor([draw - draws.start for draw in wanted])
+                noise = [v.index_select(0, places.to(v.device)) for v in noise]
+            return self._those_going(noise, len(wanted))
+
+    def _those_going(
+        self, noise: list[Tensor], n_draws: int
+    ) -> list[tuple[Tensor, ...] | None]:
+        try:
+            columns = self._program.run(self._constants, noise)
+        except Departed:
+            return [None] * n_draws
+        except (RuntimeError, IndexError, ValueError):
+            if n_draws == 1 or not self._program.checked:
+                raise
+            # A draw that has left this way may come to where it cannot go on.
+            ones = [[v[n : n + 1] for v in noise] for n in range(n_draws)]
+            return [self._those_going(one, 1)[0] for one in ones]
+        if self._program.checked:
+            *columns, going = columns
+            goes = going.tolist()
+        else:
+            goes = [True] * n_draws
+        values = [column.unbind(0) for column in columns]
+        return [
+            tuple(column[n] for column in values) if goes[n] else None
+            for n in range(n_draws)
+        ]
 
     def _of_one(self, noise: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
         with suppress(Departed), torch.no_grad(), below_autograd():
@@ -170,12 +218,15 @@ class Bound:
     def blocks(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...]]:
         """The noisy outputs of many draws at a time, (draws, *shape)."""
         streams: list[Callable[[range], Tensor]] = []
-        small = len(draws) * self._program.work < _NO_WORK
         for numbers in self._blocks(draws):
-            with one_core() if small else _AS_IT_IS, torch.no_grad(), below_autograd():
+            with self._few_cores(len(draws)), torch.no_grad(), below_autograd():
                 noise = self._noise(seed, numbers, streams)
                 outputs = self._program.run(self._constants, noise)
             yield outputs
+
+    def _few_cores(self, n_draws: int) -> AbstractContextManager[Any]:
+        """One core for so little work that others would come too late."""
+        return one_core() if n_draws * self._program.work < _NO_WORK else _AS_IT_IS
 
     def _noise(
         self, seed: int, draws: range, streams: list[Callable[[range], Tensor]]

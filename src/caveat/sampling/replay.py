@@ -106,7 +106,9 @@ def programs(tape: Tape, handed: frozenset[int]) -> Iterator[Program]:
     if _is_mostly_overhead(plain):
         together = draws_together(plain)
         if together is not None:
-            yield Program(together, handed, together=_draws_at_once(plain))
+            checked = any(op.is_check for op in plain.ops)
+            at_once = _draws_at_once(plain)
+            yield Program(together, handed, together=at_once, checked=checked)
     yield Program(optimised(tape), handed)
     yield Program(tape, handed)
 

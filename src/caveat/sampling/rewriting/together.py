@@ -3,9 +3,11 @@
 With few rows a draw is all overhead: each operation costs microseconds whatever its
 size. Most operations take one more axis as they are, or with their dimensions moved
 by one; convolutions and recurrent layers take the draws as more rows. What has no rule
-here is left to ``torch.vmap``, one operation at a time.
+here is left to ``torch.vmap``, one operation at a time. Where a drawn value decides the
+way, all draws go on, and it is noted which of them still go this one.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +15,7 @@ import torch
 from torch import Tensor
 
 from caveat._torch import can_map, op_name, op_overload
+from caveat.sampling.checks import Same, SameInEach
 from caveat.sampling.rewriting.in_place import ELEMENTWISE
 from caveat.sampling.sparse import is_sparse
 from caveat.sampling.tape import Op, Ref, Tape, map_refs, refs_in
@@ -82,14 +85,16 @@ _MORE_ROWS = {
 }
 
 _RECURRENT = frozenset(("lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input"))
+_PACKED = frozenset(("lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data"))
 
 
 def draws_together(tape: Tape) -> Tape | None:
     """A tape that computes many draws at a time; None if there is no such thing.
 
-    ``tape`` has no writes where it can do without.
+    ``tape`` has no writes where it can do without. If it has checks, there is one more
+    output: whether each draw goes this way.
     """
-    if any(op.writes or op.is_check for op in tape.ops):
+    if any(op.writes for op in tape.ops):
         return None
     if any(op.func is _aten.as_strided.default for op in tape.ops):
         return None  # it speaks of places in memory, which are others here
@@ -104,6 +109,7 @@ def draws_together(tape: Tape) -> Tape | None:
         if not whole.draws(op) or not whole.add(op):
             return None
     whole.tape.ops = whole.ops
+    whole.tape.outputs = [*whole.tape.outputs, *whole.going]
     return whole.tape
 
 
@@ -119,6 +125,7 @@ class _Rewriter:
         self.tape = tape
         self.ops: list[Op] = []
         self._drawn = set(tape.noises)  # numbers of values with an axis of draws
+        self.going: tuple[Ref, ...] = ()  # which draws go this way so far
         for number in self._drawn:
             self._widen(number)
 
@@ -128,6 +135,8 @@ class _Rewriter:
 
     def add(self, op: Op) -> bool:
         """Whether an operation could be added."""
+        if op.is_check:
+            return self._check(op)
         new = self._by_rule(op, _full_name(op.func))
         if new is None and not can_map(op.func):
             return False
@@ -136,6 +145,19 @@ class _Rewriter:
             if number is not None:
                 self._drawn.add(number)
                 self._widen(number)
+        return True
+
+    def _check(self, op: Op) -> bool:
+        """Whether a check could be added."""
+        check = SameInEach.of(op.func) if isinstance(op.func, Same) else None
+        read = op.args[0] if op.args else None
+        if check is None or not isinstance(read, Ref) or len([*op.reads()]) != 1:
+            return False
+        if math.prod(self._shape(read.number)) != 1:
+            return False
+        number = self.tape.new_number((-1,), torch.bool)
+        self.ops.append(Op(check, (read, *self.going), {}, (number,), path=op.path))
+        self.going = (Ref(number),)
         return True
 
     def _widen(self, number: int) -> None:
@@ -156,6 +178,8 @@ class _Rewriter:
             return rule(self, op)
         if name in _MORE_ROWS:
             return self._more_rows(op, _MORE_ROWS[name])
+        if name in _PACKED:
+            return self._packed(op)
         return self._recurrent(op) if name in _RECURRENT else None
 
     # ------------------------------------------------------------ rules
@@ -268,6 +292,25 @@ class _Rewriter:
         func = _RecurrentRows(op.func)
         return Op(func, op.args, op.kwargs, op.results, op.unpack, path=op.path)
 
+    def _packed(self, op: Op) -> Op | None:
+        if not self._only_first(op):
+            return None
+        func = _PackedRows(op.func)
+        return Op(func, op.args, op.kwargs, op.results, op.unpack, path=op.path)
+
+    def _packing(self, op: Op) -> Op | None:
+        # Its sizes hang on the lengths alone, so they have no axis of draws.
+        if not self._only_first(op) or op.results[1] is not None:
+            return None
+        func = _Behind(op.func, given=2, found=1)
+        return Op(func, op.args, op.kwargs, op.results, op.unpack, path=op.path)
+
+    def _padding(self, op: Op) -> Op | None:
+        if not self._only_first(op) or op.results[1] is not None:
+            return None
+        func = _Behind(op.func, given=1, found=2)
+        return Op(func, op.args, op.kwargs, op.results, op.unpack, path=op.path)
+
     # ------------------------------------------------------------ the rest
 
     def _mapped(self, op: Op) -> Op:
@@ -328,6 +371,8 @@ _RULES: dict[str, Callable[[_Rewriter, Op], Op | None]] = {
     "cat": _Rewriter._cat,
     "stack": _Rewriter._cat,
     "scaled_dot_product_attention": _Rewriter._attention,
+    "_pack_padded_sequence": _Rewriter._packing,
+    "_pad_packed_sequence": _Rewriter._padding,
 }
 
 
@@ -389,6 +434,35 @@ class _RecurrentRows(_AsRows):
         return (out, *(s.unflatten(1, (draws, rows)).movedim(1, 0) for s in states))
 
 
+class _PackedRows(_AsRows):
+    """``aten.lstm.data`` and its kin: draws as more rows of the same lengths.
+
+    Packed rows lie step by step, longest first, so the draws of a row lie side by side.
+    """
+
+    def __call__(self, x: Tensor, sizes: Tensor, hx: Any, *args: Any, **_: Any) -> Any:
+        draws, steps = x.shape[:2]
+        x = x.movedim(0, 1).flatten(0, 1)
+        several = _several(hx)
+        first = [_beside(state, draws) for state in (hx if several else [hx])]
+        given = first if several else first[0]
+        out, *states = self.func(x, sizes * draws, given, *args)
+        out = out.unflatten(0, (steps, draws)).movedim(1, 0)
+        return (out, *(s.unflatten(1, (-1, draws)).movedim(2, 0) for s in states))
+
+
+class _Behind(_AsRows):
+    """An operation that leaves the last axes alone: draws go there, and come back."""
+
+    def __init__(self, func: Callable[..., Any], *, given: int, found: int) -> None:
+        super().__init__(func)
+        self._given, self._found = given, found
+
+    def __call__(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        out, more = self.func(x.movedim(0, self._given), *args, **kwargs)
+        return out.movedim(self._found, 0), more
+
+
 def _several(hx: Any) -> bool:
     return isinstance(hx, list | tuple)
 
@@ -396,6 +470,11 @@ def _several(hx: Any) -> bool:
 def _for_each(state: Tensor, draws: int) -> Tensor:
     """A state (layers, rows, units) for the rows of every draw."""
     return state.unsqueeze(1).expand(-1, draws, -1, -1).flatten(1, 2)
+
+
+def _beside(state: Tensor, draws: int) -> Tensor:
+    """A state (layers, rows, units) for every draw of each row."""
+    return state.unsqueeze(2).expand(-1, -1, draws, -1).flatten(1, 2)
 
 
 class _Mapped:
