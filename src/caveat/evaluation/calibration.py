@@ -26,6 +26,7 @@ from caveat.predictive import (
     Predictive,
     RegressionPredictive,
 )
+from caveat.predictive.softmax import log_softmax
 
 Kind = TypeVar("Kind", bound=Predictive)
 AnyRegression = TypeVar("AnyRegression", bound=RegressionPredictive)
@@ -270,7 +271,7 @@ def _kept_logits(predictive: ClassificationPredictive) -> Tensor | None:
 def _tempered_log_prob(logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
     """Log of the averaged probability of the labels, shape of ``labels``."""
     # E112: pbar_c = (1/T) sum_t softmax(logits_t / temperature)_c
-    log_probs = (logits / temperature).log_softmax(-1)
+    log_probs = log_softmax(logits / temperature)
     place = labels.unsqueeze(-1).expand(*log_probs.shape[:-1], 1)
     chosen = log_probs.gather(-1, place).squeeze(-1)
     return chosen.logsumexp(0) - math.log(len(logits))

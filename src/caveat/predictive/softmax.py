@@ -12,6 +12,7 @@ from torch import Tensor
 from caveat.predictive.moments import working_dtype
 
 _PROBIT = math.pi / 8.0
+_FEW = 16  # classes; torch takes them one by one, as they fill no vector of a CPU
 
 
 def mean_field_softmax(mean: Tensor, covariance: Tensor) -> Tensor:
@@ -44,6 +45,22 @@ def mean_field_softmax(mean: Tensor, covariance: Tensor) -> Tensor:
     gaps = mean.unsqueeze(-1) - mean.unsqueeze(-2)  # shape: (batch, classes, classes)
     gaps = gaps / (1.0 + _PROBIT * apart.clamp(min=0.0)).sqrt()
     return (-torch.logsumexp(-gaps, -1)).softmax(-1)
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """Logarithms of class probabilities, classes last; fast for few classes, too.
+
+    Examples
+    --------
+    >>> import torch
+    >>> log_softmax(torch.tensor([[0.0, 0.0], [1.0, -torch.inf]])).exp()
+    tensor([[0.5000, 0.5000],
+            [1.0000, 0.0000]])
+    """
+    if logits.shape[-1] >= _FEW:
+        return logits.log_softmax(-1)
+    first = logits.movedim(-1, 0).contiguous()
+    return first.log_softmax(0).movedim(0, -1)
 
 
 def look_like_probs(values: Tensor) -> bool:

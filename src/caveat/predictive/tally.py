@@ -26,6 +26,7 @@ from caveat.predictive.moments import (
     wide_dtype,
     working_dtype,
 )
+from caveat.predictive.softmax import log_softmax
 
 _LOG_OF_ZERO = -1e4  # finite; exp of it is 0 in every type
 TINY = 1e-30  # sums of probabilities from here on have all their digits
@@ -152,7 +153,7 @@ class Tally:
 def _read(block: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Logits of some draws, the logs of their probabilities, those, and entropies."""
     logits = block.to(working_dtype(block.dtype))
-    log_probs = logits.log_softmax(-1)
+    log_probs = log_softmax(logits)
     probs = log_probs.exp()
     return logits, log_probs, probs, entropies_of(probs, log_probs)
 

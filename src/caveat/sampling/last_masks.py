@@ -27,6 +27,7 @@ from caveat.predictive.class_errors import (
 )
 from caveat.predictive.late import Late
 from caveat.predictive.moments import wide_dtype, working_dtype
+from caveat.predictive.softmax import log_softmax
 from caveat.predictive.strata import Evidences, Stratification
 from caveat.predictive.tally import entropies_of
 from caveat.sampling.endings import Ending, Product
@@ -318,7 +319,7 @@ class LastMasks(Reading):
 def _averaged(own: Tensor, more: Tensor) -> _Averages:
     """With the mask of each draw itself, which is as good as any."""
     logits = torch.cat([own.unsqueeze(2), more], 2)
-    log_probs = logits.to(working_dtype(logits.dtype)).log_softmax(-1)
+    log_probs = log_softmax(logits.to(working_dtype(logits.dtype)))
     probs = log_probs.exp()
     return _Averages(probs.mean(2), entropies_of(probs, log_probs).mean(2))
 
