@@ -108,7 +108,7 @@ class Settings:
                 f"computes at once (rows times draws at most {limits.max_work}, draws "
                 f"at most {limits.max_draws}). Ask for fewer."
             )
-        return replace(self, n_draws=asked)
+        return self if asked == self.n_draws else replace(self, n_draws=asked)
 
     def ladder(self) -> list[int]:
         """Numbers of draws to try under a tolerance: twice as many each time."""

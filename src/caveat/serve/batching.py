@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from caveat.errors import CaveatError
 from caveat.serve.answers import Arrays
 from caveat.serve.asking import Settings
-from caveat.serve.computing import answer
+from caveat.serve.computing import SIZES, answer
 from caveat.serve.costs import CostModel
 from caveat.serve.limits import Limits
 from caveat.serve.models import ServedModel
 from caveat.serve.refusing import BUSY, RefusedError, quoted, refuse
 
 _SMALL, _LARGE = (1, 8), (16, 256)  # rows and draws of the first answers
+_MEETING = 2.0  # seconds, for batches of other sizes
 FAULT = 500
 
 
@@ -133,8 +134,17 @@ class Batcher:
             if len(self._waiting) >= self._limits.max_waiting:
                 refuse("The server has more requests than it can answer.", BUSY)
             self._waiting.append(job)
-            self._news.notify_all()
+            # Woken for each of them, the thread would be in the way of the loop.
+            if len(self._waiting) == 1 or self._is_full():
+                self._news.notify_all()
         return job.future
+
+    def _is_full(self) -> bool:
+        """Whether a batch may be; requests of one row are seldom so many."""
+        most = self._most_rows()
+        if len(self._waiting) >= most or len(self._waiting[-1].x) > 1:
+            return sum(len(job.x) for job in self._waiting) >= most
+        return False
 
     def _work(self) -> None:
         while True:
@@ -213,11 +223,11 @@ class Batcher:
             self.costs[name].learn(len(x), settings.n_draws or draws, seconds)
         if self._watch is not None:
             self._watch(name, len(x), int(found["n_draws"].sum()), len(jobs), seconds)
-        place = 0
+        place, is_fine = 0, _not_finite(found) is None
         for job in jobs:
             rows = slice(place, place + len(job.x))
             place += len(job.x)
-            _finish(job, {w: found[w][rows] for w in job.wanted})
+            _finish(job, {w: found[w][rows] for w in job.wanted}, is_fine=is_fine)
 
     def _settled(self, jobs: list[QueuedJob], rows: int) -> Settings:
         """With the draws that the budget leaves time for."""
@@ -247,6 +257,20 @@ class Batcher:
                 seen[rows * draws] = time.monotonic() - start
         small, large = seen.items()
         self.costs[name].start(small, large)
+        if model.remembers_sizes:
+            self._meet_sizes(model, x, wanted)
+
+    def _meet_sizes(self, model: ServedModel, x: NDArray[Any], wanted: Any) -> None:
+        """Answer batches of all sizes, or those that there is time for."""
+        until, few = time.monotonic() + _MEETING, Settings(n_draws=8)
+        for size in SIZES:
+            rows = np.repeat(x, size, 0)
+            # Twice, with other values: only then it is known what they change.
+            others = rows + 1 if rows.dtype.kind == "f" else rows
+            for own in (rows, others):
+                if size > self._most_rows() or time.monotonic() > until:
+                    return
+                answer(model, own, few, wanted)
 
 
 def _told(error: Exception) -> RefusedError:
@@ -259,18 +283,27 @@ def _told(error: Exception) -> RefusedError:
     return RefusedError(words, FAULT)
 
 
-def _finish(job: QueuedJob, found: Arrays) -> None:
+def _finish(job: QueuedJob, found: Arrays, *, is_fine: bool) -> None:
+    wrong = None if is_fine else _not_finite(found)
+    if wrong is not None:
+        name, row = wrong
+        words = (
+            f"Row {row + 1}: {name} is not a finite number; the inputs are too far from "
+            f"what the model was fitted on."
+        )
+        _fail(job, RefusedError(words))
+        return
+    with contextlib.suppress(InvalidStateError):
+        job.future.set_result(found)
+
+
+def _not_finite(found: Arrays) -> tuple[str, int] | None:
+    """The first output with a row that has no answer, and that row."""
     for name, values in found.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             bad = (~np.isfinite(values)).reshape(len(values), -1).any(1)
-            words = (
-                f"Row {int(bad.argmax()) + 1}: {name} is not a finite number; the "
-                f"inputs are too far from what the model was fitted on."
-            )
-            _fail(job, RefusedError(words))
-            return
-    with contextlib.suppress(InvalidStateError):
-        job.future.set_result(found)
+            return name, int(bad.argmax())
+    return None
 
 
 def _fail(job: QueuedJob, error: RefusedError) -> None:

@@ -68,6 +68,11 @@ class ServedModel(ABC):
         return False
 
     @property
+    def remembers_sizes(self) -> bool:
+        """Whether batches of a size that was met before are answered faster."""
+        return False
+
+    @property
     def is_classifier(self) -> bool:
         """Whether classes are predicted."""
         return self.kind == "classification"
@@ -353,6 +358,11 @@ class NetworkModel(_ArrayModel):
             return mc.classify(rows, n_draws=n_draws, progress=False)
         precision = self._precision
         return mc.regress(rows, precision=precision, n_draws=n_draws, progress=False)
+
+    @property
+    def remembers_sizes(self) -> bool:
+        """What a network does with some rows is recorded, and then replayed."""
+        return True
 
     def _seeded(self, seed: int) -> MCDropout:
         """Seed 0 is the one that the object came with."""

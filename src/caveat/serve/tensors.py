@@ -1,5 +1,6 @@
 """Tensors of the protocol: their types, and their bytes."""
 
+import math
 import struct
 from dataclasses import dataclass
 from typing import Any, final
@@ -67,7 +68,7 @@ def from_bytes(
     name: str, kind: str, shape: tuple[int, ...], raw: bytes
 ) -> NDArray[Any]:
     """A tensor of the binary extension."""
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if kind == BYTES:
         return _texts(name, count, raw).reshape(shape)
     dtype = TYPES[kind]
@@ -108,7 +109,8 @@ def from_json(name: str, kind: str, shape: tuple[int, ...], data: Any) -> NDArra
         refuse(f"The data of {quoted(name)} must be a list. Got {quoted(data)}.")
     flat = _flat(name, data, shape)
     check = _is_text if kind == BYTES else _CHECKS.get(kind[:2], _is_whole)
-    for number, value in enumerate(flat):
+    is_plain = kind[:2] == "FP" and _NUMBERS.issuperset(map(type, flat))
+    for number, value in enumerate(() if is_plain else flat):
         if not check(value):
             refuse(
                 f"{quoted(name)} must hold values of the type {kind}. Value "
@@ -129,7 +131,7 @@ def from_json(name: str, kind: str, shape: tuple[int, ...], data: Any) -> NDArra
 
 def _floats(name: str, flat: list[Any], dtype: Any) -> NDArray[Any]:
     try:
-        plain = np.array([np.nan if v is None else v for v in flat], np.float64)
+        plain = np.array(flat, np.float64)  # None becomes NaN
     except OverflowError:
         refuse(f"{quoted(name)} holds numbers that {dtype} cannot hold.")
     with np.errstate(over="ignore"):
@@ -142,8 +144,8 @@ def _floats(name: str, flat: list[Any], dtype: Any) -> NDArray[Any]:
 
 def _flat(name: str, data: list[Any], shape: tuple[int, ...]) -> list[Any]:
     """All values; a list that is nested must have exactly the shape."""
-    count = int(np.prod(shape, dtype=np.int64))
-    if not any(isinstance(part, list) for part in data):
+    count = math.prod(shape)
+    if list not in map(type, data):
         if len(data) != count:
             refuse(
                 f"The data of {quoted(name)} must be {count} values for the shape "
@@ -178,6 +180,7 @@ def _is_number(value: Any) -> bool:
     )
 
 
+_NUMBERS = frozenset({int, float})
 _CHECKS = {"BO": _is_bool, "FP": _is_number}
 
 
