@@ -61,7 +61,7 @@ class Continuations:
 
     @property
     def log_likelihood(self) -> Tensor:
-        """Logarithm of the mean over draws of a continuation's probability (E133).
+        """Logarithm of the mean over draws of a continuation's probability (E190).
 
         Of shape (draws, batch). The draw that wrote it is one of those averaged.
         """

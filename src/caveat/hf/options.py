@@ -51,6 +51,12 @@ def read_options(
     config.max_new_tokens = check.positive_int("max_new_tokens", max_new_tokens)
     config.max_length = config.min_length = None
     choice = _choice(config)
+    limits = sorted(_OWN & set(options) - {"do_sample"})
+    if limits and not choice.do_sample:
+        raise ParameterError(
+            f"{limits[0]} is for do_sample=True. Got it for greedy decoding, which "
+            f"takes the most probable token; pass do_sample=True, or leave it out."
+        )
     _check_config(config, choice)
     # The choice is made by a processor of ours: greedy of what it returns.
     config.do_sample = False

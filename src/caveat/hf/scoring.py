@@ -2,14 +2,14 @@
 
 A draw ω_s reads a whole text in one pass, so that one function judges all of it. With
 p_s(v) = p(v | the tokens before, ω_s) and p̄ the mean of p_s over the T draws, a token y
-has (ledger E131 to E133)
+has (ledger E8 to E10)
 
 - the log-probability log p̄(y),
 - the entropy H[p̄], all doubt about the token,
 - the mutual information H[p̄] - mean of H[p_s], what of it the draws disagree on,
 
 and a text of tokens y_1 … y_L has the log-likelihood
-log((1/T) Σ_s Π_i p_s(y_i)): probabilities of the whole text are averaged, so that a
+log((1/T) Σ_s Π_i p_s(y_i)) (ledger E190): probabilities of the whole text are averaged, so that a
 draw stays one function. It is not the sum of the log-probabilities above, in which
 every token may take another function.
 """
@@ -62,7 +62,7 @@ class TextScore:
 
     @property
     def log_likelihood(self) -> float:
-        """Logarithm of the mean over draws of the probability of all tokens (E133)."""
+        """Logarithm of the mean over draws of the probability of all tokens (E190)."""
         return float(averaged(self.draw_log_likelihoods))
 
     @property
@@ -116,7 +116,7 @@ class _Judgement:
         """Tokens, log-probabilities, entropy, mutual information; and by draws."""
         own = torch.stack(self._own)  # shape: (draws, tokens)
         n_draws = len(own)
-        # E131: H[p̄];  E132: H[p̄] - mean of H[p_s]
+        # E8: H[p̄];  E10: H[p̄] - mean of H[p_s]
         entropy = torch.special.entr(self._probs / n_draws).sum(-1)
         information = (entropy - self._entropy / n_draws).clamp(min=0.0)
         return self._tokens, averaged(own), entropy, information, own
