@@ -28,6 +28,19 @@ def tokenizer():
     )
 
 
+def pieces():
+    """A tokenizer that cuts words: "longish" is long ##ish."""
+    found = tokenizer()
+    words = {**found.get_vocab(), "##ish": 18, "##est": 19}
+    inner = tokenizers.Tokenizer(tokenizers.models.WordPiece(words, unk_token="[UNK]"))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    inner.post_processor = found.backend_tokenizer.post_processor
+    names = {name: getattr(found, name) for name in ("pad_token", "unk_token")}
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, cls_token="[CLS]", sep_token="[SEP]", **names
+    )
+
+
 def bert(head, **options):
     spec = transformers.BertConfig(
         vocab_size=32,
@@ -59,6 +72,13 @@ def gpt2(**options):
         **options,
     )
     return _seeded(lambda: transformers.GPT2LMHeadModel(spec))
+
+
+def writer_head(pad):
+    """A classifier that reads its answer off the last token of a text."""
+    spec = gpt2().config
+    spec.pad_token_id = pad
+    return _seeded(lambda: transformers.GPT2ForSequenceClassification(spec))
 
 
 def llama_lora():
