@@ -1,12 +1,13 @@
 """Pipelines: answers in the order given, whatever the batches."""
 
+import numpy as np
 import pytest
 import torch
 
 import caveat
-from caveat.errors import InputTypeError, ParameterError
+from caveat.errors import InputTypeError, NoStochasticSiteError, ParameterError
 from caveat.hf import pipeline
-from tests.hf.models import TEXTS, bert, tokenizer, transformers
+from tests.hf.models import TEXTS, bert, pieces, tokenizer, transformers, writer_head
 
 QUESTIONS = [{"question": "who made it ?", "context": text} for text in TEXTS]
 CASES = {
@@ -42,9 +43,11 @@ def assert_alike(one, other):
 def test_answers_hang_on_neither_batches_nor_order(task):
     run, items = made(task)
     found = run(items)
-    for size in (1, 8):
+    for size in (1, 64):
         assert_alike(made(task, size)[0](items), found)
-    assert_alike(run(items[::-1])[::-1], found)
+    shuffled = [2, 0, 4, 1, 3]
+    turned = run([items[i] for i in shuffled])
+    assert_alike([turned[shuffled.index(i)] for i in range(5)], found)
     assert_alike(list(run(item for item in items)), found)
     assert_alike(run(items[1]), found[1])
 
@@ -91,11 +94,151 @@ def test_tokens_are_those_of_the_text():
 def test_a_streamed_data_set():
     datasets = pytest.importorskip("datasets")
     run, items = made("text-classification")
-    data = datasets.Dataset.from_dict({"text": items}).to_iterable_dataset()
-    assert_alike(list(run(row["text"] for row in data)), run(items))
+    whole = datasets.Dataset.from_dict({"text": items, "label": range(5)})
+    expected = run(items)
+    assert_alike(list(run(row["text"] for row in whole.to_iterable_dataset())), expected)
+    assert_alike(list(run(whole.to_iterable_dataset())), expected)  # by its "text"
+    assert_alike(list(run(whole["text"])), expected)
 
 
-def test_images():
+def test_columns_of_frames():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    run, items = made("text-classification")
+    expected = run(items)
+    for column in (pandas.Series(items), polars.Series(items), np.array(items)):
+        assert_alike(list(run(column)), expected)
+    with pytest.raises(InputTypeError, match="column"):
+        run(pandas.DataFrame({"text": items}))
+
+
+def test_a_stream_is_read_some_batches_ahead_and_not_to_its_end():
+    run, _ = made("text-classification", batch_size=1)
+    read = []
+
+    def endless():
+        while True:
+            read.append(1)
+            yield "good film"
+
+    answers = run(endless())
+    next(answers)
+    assert len(read) == 32
+
+
+def test_probabilities_are_those_of_a_plain_loop_of_training_mode():
+    """The mean of many passes with torch's own dropout, by its own error."""
+    net, n_draws = bert("SequenceClassification"), 2000
+    found = pipeline("text-classification", net, tokenizer(), n_draws=n_draws)(TEXTS[1])
+    tokens = tokenizer()(TEXTS[1], return_tensors="pt")
+    many = {name: ids.expand(n_draws, -1) for name, ids in tokens.items()}
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        drawn = net.train()(**many).logits.softmax(-1)[:, 0]
+    error = (2 / n_draws) ** 0.5 * drawn.std()
+    assert abs(found["probs"]["LABEL_0"] - drawn.mean()) < 5 * error
+
+
+def test_pairs_in_three_ways():
+    run, _ = made("text-classification")
+    pair = run(("good film", "bad"))
+    assert_alike(run([["good film", "bad"]])[0], pair)
+    assert_alike(run({"text": "good film", "text_pair": "bad"}), pair)
+    assert pair["score"] != run("good film")["score"]
+
+
+def test_an_empty_string_is_what_the_tokenizer_makes_of_it():
+    run, _ = made("text-classification")
+    found = run(["", "good film"])
+    assert_alike(found[0], run(""))
+    bare = pipeline("text-classification", bert("SequenceClassification"), no_marks())
+    with pytest.raises(ParameterError, match="at least one token"):
+        bare("")
+
+
+def no_marks():
+    def call(*texts, **options):
+        row = tokenizer()(*texts, add_special_tokens=False, **options)
+        return {"input_ids": row["input_ids"]}  # and no mask
+
+    return call
+
+
+def test_a_tokenizer_without_mask_is_given_one():
+    net = bert("SequenceClassification")
+    run = pipeline("text-classification", net, no_marks(), n_draws=3)
+    assert_alike(run(TEXTS), [run(text) for text in TEXTS])
+
+
+@pytest.mark.parametrize("pad", [0, 31])
+def test_heads_that_look_for_the_end_of_a_text(pad):
+    """They go by the model's padding token, which may not be the tokenizer's."""
+    net = writer_head(pad)
+    run = pipeline("text-classification", net, tokenizer(), n_draws=3, batch_size=64)
+    assert_alike(run(TEXTS), [run(text) for text in TEXTS])
+
+
+def test_long_texts_are_cut_if_that_is_asked_for():
+    net, long = bert("SequenceClassification"), "good " * 40
+    with pytest.raises(ParameterError, match="32 tokens. Got 42"):
+        pipeline("text-classification", net, tokenizer(), n_draws=2)(long)
+    run = pipeline("text-classification", net, tokenizer(), n_draws=2, truncation=True)
+    assert_alike(run(long), run("good " * 30))
+    assert_alike(run(["bad", long])[1], run(long))
+
+
+def test_top_k():
+    net = bert("SequenceClassification", num_labels=5)
+    run = pipeline("text-classification", net, tokenizer(), n_draws=4, top_k=3)
+    every = pipeline("text-classification", net, tokenizer(), n_draws=4)(TEXTS[0])
+    found = run(TEXTS[0])["probs"]
+    best = sorted(every["probs"].values(), reverse=True)
+    assert list(found.values()) == pytest.approx(best[:3]) and len(every["probs"]) == 5
+    assert next(iter(found)) == every["label"]
+
+
+def test_several_answers_to_a_question():
+    net = bert("QuestionAnswering")
+    run = pipeline("question-answering", net, tokenizer(), n_draws=4, top_k=4)
+    found = run(QUESTIONS[1])
+    spans = found["spans"]
+    assert len(spans) == 4 and spans[0]["score"] == found["score"]
+    scores = [span["score"] for span in spans]
+    assert scores == sorted(scores, reverse=True) and sum(scores) <= 1
+    assert len({(span["start"], span["end"]) for span in spans}) == 4
+    assert len(run(QUESTIONS[2])["spans"]) == 1  # a context of one token
+
+
+def test_a_regression_with_several_outputs():
+    net = bert("SequenceClassification", num_labels=3)
+    run = pipeline("regression", net, tokenizer(), n_draws=4, precision=4.0)
+    found = run(TEXTS)[1]
+    assert len(found["mean"]) == len(found["std"]) == len(found["interval"][0]) == 3
+    assert all(a < m < b for a, m, b in zip(*ends(found), strict=True))
+    assert_alike(run(TEXTS[1]), found)
+
+
+def ends(found):
+    return found["interval"][0], found["mean"], found["interval"][1]
+
+
+def test_words_are_told_by_their_first_token():
+    net, text = bert("TokenClassification"), "a longish film  longest strange"
+    each = pipeline("token-classification", net, pieces(), n_draws=4)(text)
+    whole = pipeline("token-classification", net, pieces(), n_draws=4, words=True)
+    found = whole(text)
+    assert [token["word"] for token in each] == [
+        "a", "long", "##ish", "film", "long", "##est", "[UNK]"
+    ]  # fmt: skip
+    assert [word["word"] for word in found] == text.split()
+    assert all(text[w["start"] : w["end"]] == w["word"] for w in found)
+    for word, number in zip(found, (0, 1, 3, 4, 6), strict=True):
+        assert word["probs"] == each[number]["probs"]
+    given = whole([text.split()])[0]
+    assert [word["word"] for word in given] == text.split()
+    assert [w["probs"] for w in given] == [w["probs"] for w in found]
+
+
+def vit():
     spec = transformers.ViTConfig(
         hidden_size=8,
         num_hidden_layers=1,
@@ -105,11 +248,14 @@ def test_images():
         patch_size=4,
         hidden_dropout_prob=0.2,
     )
-    net = transformers.ViTForImageClassification(spec).eval()
+    return transformers.ViTForImageClassification(spec).eval()
 
+
+def test_images():
     def processor(image, return_tensors):
         return {"pixel_values": image[None]}
 
+    net = vit()
     images = list(torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)))
     found = [
         pipeline("image-classification", net, processor, n_draws=4, batch_size=n)(
@@ -119,6 +265,20 @@ def test_images():
     ]
     assert_alike(*found)
     assert len(found[0]) == 4 and found[0][0]["mutual_information"] > 0
+
+
+def test_pictures_and_arrays_by_an_image_processor():
+    images = pytest.importorskip("PIL.Image")
+    processor = transformers.ViTImageProcessorPil(size={"height": 8, "width": 8})
+    run = pipeline("image-classification", vit(), processor, n_draws=3)
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 12, 10, 3), dtype=np.uint8)
+    pictures = [images.fromarray(each) for each in pixels]
+    expected = run(pictures)
+    assert_alike(run(list(pixels)), expected)
+    assert_alike(run(pictures[0]), expected[0])
+    assert_alike(run(pixels[0]), expected[0])
+    with pytest.raises(InputTypeError, match="list"):
+        run(pixels)
 
 
 def test_what_is_refused():
@@ -131,3 +291,16 @@ def test_what_is_refused():
         pipeline("regression", bert("SequenceClassification"), tokenizer())
     with pytest.raises(ParameterError, match="task"):
         pipeline("translation", bert("SequenceClassification"), tokenizer())
+    net = bert("SequenceClassification")
+    with pytest.raises(InputTypeError, match="tokenizer"):
+        pipeline("text-classification", net)
+    with pytest.raises(InputTypeError, match="model"):
+        pipeline("text-classification", "bert-base-uncased", tokenizer())
+    with pytest.raises(ParameterError, match="precision is for"):
+        pipeline("text-classification", net, tokenizer(), precision=1.0)
+    with pytest.raises(ParameterError, match="words is for"):
+        pipeline("text-classification", net, tokenizer(), words=True)
+    still = bert("SequenceClassification", hidden_dropout_prob=0.0)
+    still.bert.encoder.layer[0].attention.self.dropout.p = 0.0
+    with pytest.raises(NoStochasticSiteError, match="rate"):
+        pipeline("text-classification", still, tokenizer())("good film")

@@ -28,7 +28,7 @@ class QuestionAnswering(HeadTask):
                 "Question answering needs a fast tokenizer, which knows where tokens "
                 f"stand in the text. Got {type(self._processor).__name__}."
             )
-        return self._processor(question, context, return_offsets_mapping=True)
+        return self._tokens_of(question, context, return_offsets_mapping=True)
 
     def batch(self, rows: Sequence[Any]) -> dict[str, Tensor]:
         """The arguments of the model, without the places in the text."""
@@ -56,17 +56,26 @@ class QuestionAnswering(HeadTask):
         # A class that cannot be: a single span is one of two, and certain.
         logits = torch.nn.functional.pad(logits, (0, 1), value=-torch.inf)
         found = CategoricalPredictive.from_logits(logits[:, None])
-        best = int(found.label[0])
-        left = row["offset_mapping"][spans[best][0]][0]
-        right = row["offset_mapping"][spans[best][1]][1]
+        order = found.probs[0, : len(spans)].argsort(descending=True, stable=True)
+        named = [
+            _described(context, row["offset_mapping"], spans[i], found.probs[0, i])
+            for i in order[: self._asked.top_k or 1].tolist()
+        ]
+        several = {} if self._asked.top_k is None else {"spans": named}
         return {
-            "answer": context[left:right],
-            "start": left,
-            "end": right,
-            "score": float(found.probs[0, best]),
+            **named[0],
             "entropy": float(found.entropy[0]),
             "mutual_information": float(found.mutual_information[0]),
+            **several,
         }
+
+
+def _described(
+    context: str, offsets: Any, span: tuple[int, int], prob: Any
+) -> dict[str, Any]:
+    left, right = offsets[span[0]][0], offsets[span[1]][1]
+    answer = context[left:right]
+    return {"answer": answer, "start": left, "end": right, "score": float(prob)}
 
 
 def _parts(item: Any) -> tuple[str, str]:

@@ -13,19 +13,38 @@ from torch import Tensor
 Row = Mapping[str, Sequence[int]]
 
 
-def padded(rows: Sequence[Row], tokenizer: Any) -> dict[str, Tensor]:
+def padded(rows: Sequence[Row], pad_token: int) -> dict[str, Tensor]:
     """The rows as tensors, with a mask of what is no padding."""
     longest = max(length_of(row) for row in rows)
-    fills = {
-        "input_ids": getattr(tokenizer, "pad_token_id", None) or 0,
-        "token_type_ids": getattr(tokenizer, "pad_token_type_id", 0),
-    }
+    masked = [{"attention_mask": [1] * length_of(row), **row} for row in rows]
+    fills = {"input_ids": pad_token}
     return {
         name: torch.tensor(
-            [_filled(r[name], longest, fills.get(name, 0)) for r in rows]
+            [_filled(row[name], longest, fills.get(name, 0)) for row in masked]
         )
-        for name in rows[0]
+        for name in masked[0]
     }
+
+
+def pad_token_of(model: Any, tokenizer: Any) -> int:
+    """What stands behind a text; heads that look for its end go by the model's."""
+    for owner in (getattr(model, "config", None), tokenizer):
+        number = getattr(owner, "pad_token_id", None)
+        if number is not None:
+            return int(number)
+    return 0
+
+
+def longest_of(model: Any, tokenizer: Any) -> int | None:
+    """How many tokens a text may have; None if nobody says."""
+    known = (
+        getattr(tokenizer, "model_max_length", None),
+        getattr(model.config, "max_position_embeddings", None),
+        getattr(model.config, "n_positions", None),
+    )
+    # A tokenizer that does not know says 10³⁰.
+    limits = [n for n in known if isinstance(n, int) and 0 < n < 10**9]
+    return min(limits, default=None)
 
 
 def length_of(row: Row) -> int:

@@ -9,9 +9,10 @@ from torch import nn
 from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed
-from caveat.errors import InputTypeError
+from caveat.errors import InputTypeError, ParameterError
 from caveat.hf.answering import QuestionAnswering
 from caveat.hf.tasks import (
+    Asked,
     HeadTask,
     ImageClassification,
     Regression,
@@ -25,6 +26,7 @@ _KINDS: dict[str, type[HeadTask]] = {
     "token-classification": TokenClassification,
     "question-answering": QuestionAnswering,
     "image-classification": ImageClassification,
+    "regression": Regression,
 }
 _WINDOW = 32  # batches that are read ahead and sorted by length
 
@@ -51,13 +53,12 @@ class Pipeline:
         """
         if isinstance(items, list):
             return list(self._run(items, len(items), progress))
-        single = isinstance(items, str | Mapping | tuple)
-        if single or not hasattr(items, "__iter__"):
+        if self._task.single(items) or not hasattr(items, "__iter__"):
             return next(self._run([items], 1, progress))
-        if hasattr(items, "shape"):
+        if len(getattr(items, "shape", (0,))) > 1:
             raise InputTypeError(
-                f"Several arrays must come as a list. Got one "
-                f"{type(items).__name__}; pass [image] or list(images)."
+                f"Several items must come as a list. Got one {type(items).__name__} of "
+                f"shape {tuple(items.shape)}; pass list(images), or a column of texts."
             )
         total = len(items) if hasattr(items, "__len__") else None
         return self._run(items, total, progress)
@@ -90,13 +91,16 @@ class Pipeline:
 def pipeline(
     task: str,
     model: nn.Module,
-    tokenizer: Any,
+    tokenizer: Any = None,
     *,
     n_draws: int = 30,
     batch_size: int = 8,
     seed: Seed = 0,
     level: float = 0.9,
     precision: Any = None,
+    top_k: int | None = None,
+    truncation: bool = False,
+    words: bool = False,
 ) -> Pipeline:
     """A function from texts or images to answers with their doubt.
 
@@ -122,6 +126,14 @@ def pipeline(
         Of intervals. For classes: that of the label's probability, over the draws.
     precision : float, optional
         τ for ``"regression"``, as in :meth:`caveat.MCDropout.regress`.
+    top_k : int, optional
+        Only so many classes in ``probs``, the most probable first; of questions so
+        many answers as ``spans``. By default all classes and the best answer.
+    truncation : bool
+        Cut texts that are too long for the model; otherwise they are an error.
+    words : bool
+        For ``"token-classification"``: an answer for each word, that of its first
+        token, instead of each token.
 
     Returns
     -------
@@ -130,15 +142,29 @@ def pipeline(
         and mutual_information (nats); a list of them for tokens; answer, start and end
         for questions; mean, std, epistemic_std and interval for regressions.
     """
-    check.one_of("task", task, (*_KINDS, "regression"))
+    check.one_of("task", task, _KINDS)
+    if tokenizer is None:
+        raise InputTypeError(
+            "A pipeline needs what makes inputs of items. Got no tokenizer; pass the "
+            "model's: AutoTokenizer or AutoImageProcessor.from_pretrained(...)."
+        )
+    for name, value, owner in (
+        ("precision", precision, "regression"),
+        ("words", words or None, "token-classification"),
+    ):
+        if value is not None and task != owner:
+            raise ParameterError(f"{name} is for {owner!r}. Got it for {task!r}.")
     n_draws = check.positive_int("n_draws", n_draws)
     batch_size = check.positive_int("batch_size", batch_size)
-    level = check.unit_interval("level", level)
+    if top_k is not None:
+        top_k = check.positive_int("top_k", top_k)
+    asked = Asked(
+        check.unit_interval("level", level),
+        precision,
+        top_k,
+        check.boolean("truncation", truncation),
+        check.boolean("words", words),
+    )
     # Closed forms would hang on the size of a batch.
     mc = MCDropout(model, seed=seed, analytic=False)
-    made: HeadTask
-    if task == "regression":
-        made = Regression(model, tokenizer, level, precision)
-    else:
-        made = _KINDS[task](model, tokenizer, level)
-    return Pipeline(made, mc, n_draws, batch_size)
+    return Pipeline(_KINDS[task](model, tokenizer, asked), mc, n_draws, batch_size)

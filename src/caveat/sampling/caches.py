@@ -74,10 +74,11 @@ def kind_of_call(batch: Batch) -> Any:
     if past is None:
         return batch.signature
     length = past + new_tokens(batch)
+    source = _source_length(batch)
     kinds = tuple(
         _kind_in_cache(leaf, length)
         if any(map(_says_length, above))
-        else _kind_beside(leaf, length, batch.axis if own else None)
+        else _kind_beside(leaf, (length, source), batch.axis if own else None)
         for leaf, own, above in zip(
             batch.leaves, batch.batched, batch.structure.kinds(), strict=True
         )
@@ -92,11 +93,30 @@ def _kind_in_cache(leaf: Any, length: int) -> Any:
     return None if type(leaf) is int else key_of(leaf)  # numbers count tokens
 
 
-def _kind_beside(leaf: Any, length: int, rows: int | None) -> Any:
+def _source_length(batch: Batch) -> int | None:
+    """How many tokens an encoder has read, if its output is among the arguments."""
+    found = {
+        leaf.shape[1]
+        for name, leaf in zip(_names(batch), batch.leaves, strict=True)
+        if name == "encoder_outputs" and isinstance(leaf, Tensor) and leaf.dim() == 3
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _kind_beside(
+    leaf: Any, lengths: tuple[int, int | None], rows: int | None
+) -> Any:
+    """What an argument beside the cache is like, whatever the lengths of texts.
+
+    Those are of the sequence up to now, and of what an encoder has read.
+    """
     if not isinstance(leaf, Tensor):
         return key_of(leaf)
+    length, source = lengths
     is_mask = leaf.dim() == 2  # of all tokens; larger ones have fixed sizes
-    sizes = ["all" if is_mask and n == length else n for n in leaf.shape]
+    sizes: list[Any] = ["all" if is_mask and n == length else n for n in leaf.shape]
+    if source is not None and leaf.dim() in (2, 3) and leaf.shape[1] == source:
+        sizes[1] = "source"
     if rows is not None:
         sizes[rows] = "rows"
     return tuple(sizes), leaf.dtype, leaf.device, leaf.layout
