@@ -1,0 +1,38 @@
+"""The Python blocks of a page, run as they stand, one after the other (Sybil).
+
+A block of ``>>>`` lines must print what it shows. `tests/test_site.py` reads which pages
+tests name here, so that no block of any page can be left out.
+"""
+
+import doctest
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from sybil.document import Document
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+ROOT = Path(__file__).parents[1]
+
+
+def page_steps(page: str, known: dict[str, Any] | None = None) -> Iterator[dict]:
+    """Run the blocks of a page, and give what is known after each.
+
+    ``known`` is what the page takes for granted. Torch's own generator is left as it was.
+    """
+    parser = PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS)
+    document = Document.parse(str(ROOT / page), parser)
+    document.namespace.update({"__name__": "page"} | (known or {}))
+    examples = list(document.examples())
+    assert examples, f"{page} has no Python block"
+    with torch.random.fork_rng(devices=[]):
+        for example in examples:
+            example.evaluate()
+            yield document.namespace
+
+
+def run_page(page: str, known: dict[str, Any] | None = None) -> dict[str, Any]:
+    """All blocks of a page; what is known afterwards."""
+    *_, last = page_steps(page, known)
+    return last
