@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from caveat.cli import app
-from tests.pages import ROOT, run_page
+from tests.pages import ROOT, outputs
 
 DOCS = ROOT / "docs"
 PAGES = sorted(
@@ -62,9 +62,10 @@ def test_every_name_of_the_reference_says_what_it_is(api_pages):
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_blocks_run(name, tmp_path, monkeypatch):
+def test_blocks_run_and_print_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_page(f"docs/{name}.md")
+    for said, shown in outputs(f"docs/{name}.md"):
+        assert said == shown
 
 
 def pages_that_tests_run():
