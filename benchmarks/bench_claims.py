@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 
 import numpy as np
@@ -14,7 +15,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import caveat
-from benchmarks import options
+from benchmarks import options, spread
+from benchmarks.awkward import AWKWARD
+from benchmarks.peers import PEERS
 from benchmarks.results import Provenance, Report, console, store_markdown
 from caveat.decisions import conformal
 
@@ -38,7 +41,10 @@ class Claim:
             return "not installed"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self.show()
+            try:
+                return self.show()
+            except (ImportError, RuntimeError) as error:  # said, not taken for a result
+                return f"fails: {type(error).__name__}: {str(error).splitlines()[0]}"
 
 
 def rates_after_incerto() -> str:
@@ -124,6 +130,31 @@ def point(model: LinearRegression, x: np.ndarray) -> caveat.GaussianPredictive:
     return caveat.GaussianPredictive.from_draws(mean, precision=1.0)
 
 
+ATTENTION = (
+    "nn.TransformerEncoder",
+    "nn.MultiheadAttention(dropout=)",
+    "HF BERT, attention dropout",
+)
+"""Models of `benchmarks.awkward` whose noise is that of attention, or fused with it."""
+
+
+def spreads(draw: spread.Draw) -> str:
+    """Spread over draws of models with attention, and that of the plain loop."""
+    chosen = [awkward for awkward in AWKWARD if awkward.name in ATTENTION]
+    found = (
+        f"{awkward.name}: {spread.outcome(draw, awkward)} "
+        f"(every site on: {spread.true_spread(awkward):.3f})"
+        for awkward in chosen
+    )
+    return "; ".join(found)
+
+
+def spread_by(package: str) -> str:
+    """The same by a peer, in its form that does not copy the batch."""
+    (peer,) = (p for p in PEERS if p.package == package and not p.folds_draws)
+    return peer.absence() or spreads(peer.draws)
+
+
 CLAIMS = (
     Claim("incerto", "incerto's MCDropout overwrites rates", rates_after_incerto),
     Claim("caveat", "Caveat leaves them", rates_after_caveat),
@@ -133,6 +164,13 @@ CLAIMS = (
         laplace_without_dropout,
     ),
     Claim("caveat", "Caveat does", caveat_without_dropout),
+    Claim(
+        "torch-uncertainty",
+        "torch-uncertainty skips attention",
+        partial(spread_by, "torch-uncertainty"),
+    ),
+    Claim("baal", "Baal skips attention", partial(spread_by, "baal")),
+    Claim("caveat", "Caveat finds it", partial(spreads, spread.caveat)),
     Claim("mapie", "MAPIE and Caveat conformalise alike", widths_of_conformal),
 )
 

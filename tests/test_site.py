@@ -1,18 +1,37 @@
 """The site: its pages name every public thing, lead somewhere, and run."""
 
+import ast
+import inspect
 import re
+import shlex
 import sys
-from pathlib import Path
+import tomllib
 
 import pytest
-from sybil.document import Document
-from sybil.evaluators.python import PythonEvaluator
-from sybil.parsers.markdown import PythonCodeBlockParser
+import typer.main
 
-ROOT = Path(__file__).parents[1]
+from caveat.cli import app
+from tests.pages import ROOT, outputs
+
 DOCS = ROOT / "docs"
-PAGES = ("index", "network", "table", "bayes", "decide")
-"""Those of the reader's questions; the pages behind them have tests of their own."""
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("results/*.md")]
+)
+ALONE = ("index", "network", "table", "bayes", "decide", "operate", "training")
+"""Pages of `docs` that need nothing given, and are run here; others near their code."""
+BY_HAND = {
+    "README.md": "tests/test_readme.py",  # each block takes something for granted
+    "CONTRIBUTING.md": "tests/test_contributing.py",  # its blocks are new files
+}
+BLOCK = re.compile(r"^ *```(\S+)[^\n]*\n(.*?)^ *```", re.M | re.S)
+SHELL = {"bash", "console", "sh", "text"}
+
+
+def blocks(page, kinds):
+    """Blocks of a page in these languages."""
+    found = BLOCK.findall((ROOT / page).read_text())
+    return [text for kind, text in found if kind in kinds]
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +53,148 @@ def test_every_public_name_is_in_the_reference(api_pages):
     assert not set(names) - described
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_blocks_run(name):
-    parser = PythonCodeBlockParser()
-    document = Document.parse(str(DOCS / f"{name}.md"), parser)
-    found = list(document.examples())
-    assert found and isinstance(found[0].region.evaluator, PythonEvaluator)
-    for example in found:
-        example.evaluate()
+def test_every_name_of_the_reference_says_what_it_is(api_pages):
+    """Whatever is called has a docstring, and functions name all their parameters."""
+    for name in api_pages.public_names():
+        thing = api_pages.resolve(name)
+        if inspect.isclass(thing) or inspect.isroutine(thing):
+            assert (inspect.getdoc(thing) or "").strip(), name
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("name", ALONE)
+def test_blocks_run_and_print_what_is_shown(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for said, shown in outputs(f"docs/{name}.md"):
+        assert said == shown
+
+
+def pages_that_tests_run():
+    """Names that are given to `run_page` or `page_steps` anywhere in the tests."""
+    found = {f"docs/{name}.md" for name in ALONE} | set(BY_HAND)
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            if is_call and node.func.id in ("run_page", "page_steps"):
+                found |= {a.value for a in node.args[:1] if isinstance(a, ast.Constant)}
+    return found
+
+
+def test_every_python_block_of_every_page_is_run():
+    having = {page for page in PAGES if blocks(page, {"python"})}
+    assert len(having) > 25
+    assert having == pages_that_tests_run() & having
+    assert not pages_that_tests_run() - having, "pages without a block"
+
+
+def test_blocks_of_pages_by_hand_are_all_found():
+    from tests import test_contributing, test_readme
+
+    assert blocks("README.md", {"python"}) == test_readme.BLOCKS
+    new = test_contributing.NEW.findall((ROOT / "CONTRIBUTING.md").read_text())
+    assert blocks("CONTRIBUTING.md", {"python"}) == [text for _, text in new]
+
+
+def test_blocks_have_a_known_language():
+    """So that none is Python under another name."""
+    known = SHELL | {"python", "diff", "nginx", "{toctree}", "text"}
+    found = {
+        kind for page in PAGES for kind, _ in BLOCK.findall((ROOT / page).read_text())
+    }
+    assert not found - known, found - known
+
+
+def said_commands():
+    """Every call of `caveat` in blocks of shell and in the text, with its page."""
+    for page in PAGES:
+        text = (ROOT / page).read_text()
+        for block in blocks(page, SHELL):
+            lines = block.replace("\\\n", " ").splitlines()
+            yield from ((page, c) for c in map(_called, lines) if c)
+        for quoted in re.findall(r"`(caveat [a-z][^`\n]*)`", text):
+            yield page, quoted
+
+
+def _called(line):
+    found = re.match(r"(?:\$ )?(caveat [a-z].*)", line.split(" #")[0].strip())
+    return found and found[1]
+
+
+COMMANDS = sorted(set(said_commands()))
+
+
+def test_commands_were_found():
+    assert len(COMMANDS) > 30
+
+
+NEW = {"averaging": typer.main.get_command(app)}
+"""What a reader of CONTRIBUTING.md adds."""
+
+
+@pytest.mark.parametrize(("page", "line"), COMMANDS)
+def test_commands_and_their_options_exist(page, line):
+    words = shlex.split(line)[1:]
+    commands = [typer.main.get_command(app)]
+    while words and hasattr(commands[0], "commands"):
+        name, inside = words.pop(0), commands[0].commands
+        is_any = name == "…" or name.isupper()  # "caveat reproduce NAME"
+        assert is_any or name in inside | NEW, f"{page}: {line}"
+        commands = list(inside.values()) if is_any else [(inside | NEW)[name]]
+    params = [param for command in commands for param in command.params]
+    known = {option for one in params for option in one.opts + one.secondary_opts}
+    known |= {"--help"}
+    given = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    assert not given - known, f"{page}: {line}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    sorted(
+        {
+            found
+            for page in PAGES
+            for found in re.findall(
+                r"\bmake ([a-z][a-z-]+)",
+                "\n".join(
+                    [
+                        *re.findall(r"`(make [^`]+)`", (ROOT / page).read_text()),
+                        *blocks(page, SHELL),
+                    ]
+                ),
+            )
+        }
+    ),
+)
+def test_targets_of_make_exist(line):
+    assert re.search(rf"^{line}:", (ROOT / "Makefile").read_text(), re.M)
+
+
+@pytest.mark.parametrize(
+    "module",
+    sorted(
+        {
+            found
+            for page in PAGES
+            for found in re.findall(
+                r"python -m (benchmarks[.\w]*)", (ROOT / page).read_text()
+            )
+        }
+    ),
+)
+def test_benchmarks_that_are_named_exist(module):
+    path = ROOT / module.replace(".", "/")
+    assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+
+
+def test_extras_of_the_readme_are_those_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    text = (ROOT / "README.md").read_text()
+    table = text.split("## Install")[1].split("\n## ")[0]
+    said = re.findall(r"^\| `(\w+)` \|", table, re.M)
+    assert said == [name for name in project["optional-dependencies"] if name != "dev"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
-    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
-        assert "://" in link or (DOCS / link).exists(), link
+    text = BLOCK.sub("", (ROOT / page).read_text())
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        assert "://" in link or ((ROOT / page).parent / link).exists(), link

@@ -14,8 +14,12 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.memory import peak, reset_peak  # noqa: E402
 
-SMALL = ("bandits", "sb3_cartpole")
-"""Experiments of many minutes: the site runs their quick form."""
+ARGUMENTS = {
+    "bandits": ["--quick", "--workers", "1"],
+    "sb3_cartpole": ["--quick"],
+    "active_learning": ["--workers", "1"],
+}
+"""What follows the name of the program, where the site does not run it bare."""
 
 saved: list[Path] = []
 _savefig = Figure.savefig
@@ -44,7 +48,7 @@ def pictures(_: object, variables: dict[str, Any], settings: dict[str, Any]) -> 
 
 def arguments(_: object, variables: dict[str, Any]) -> list[str]:
     """What follows the name of the program."""
-    return ["--quick"] if Path(variables["src_file"]).stem in SMALL else []
+    return ARGUMENTS.get(Path(variables["src_file"]).stem, [])
 
 
 def measured(call: Callable[[], Any]) -> tuple[float, Any]:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.pages import run_page
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,11 +30,7 @@ def run(name: str, picture: Path) -> str:
 
 
 def test_deferring_and_conformal_sections_run():
-    text = (ROOT / "docs" / "deciding.md").read_text()
-    ours = text[text.index("## Deferring") :]
-    blocks = re.findall(r"```python\n(.*?)```", ours, flags=re.DOTALL)[:2]
-    names: dict[str, object] = {"__name__": "page"}
-    exec("\n".join(blocks), names)
+    names = run_page("docs/deciding.md")
     assert names["policy"].met
     assert names["plausible"].shape == (697, 10)
 

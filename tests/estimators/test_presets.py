@@ -21,6 +21,7 @@ from caveat.estimators.presets import preset_of
 from tests.estimators.dropout_data import labelled, rows
 from tests.estimators.tables.data import CHEAP, CHEAPEST
 from tests.estimators.test_regressor import EXPECTED_FAILURES
+from tests.pages import run_page
 
 # On noise, networks are worse than a constant, and it is said.
 pytestmark = pytest.mark.filterwarnings("ignore:the networks .* are worse")
@@ -159,10 +160,7 @@ def test_predictives_through_a_pipeline(cheap):
 
 
 def test_the_page_runs(cheap):
-    text = (ROOT / "docs" / "tables.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 2
-    exec("\n".join(blocks), {"__name__": "page"})
+    run_page("docs/tables.md")
 
 
 def test_names_of_features_are_kept_and_checked(cheap):

@@ -2,21 +2,19 @@
 
 import doctest
 import importlib
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.pages import run_page
+
 ROOT = Path(__file__).parent.parent.parent
 
 
 def test_the_page_runs():
-    text = (ROOT / "docs" / "estimators.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 7
-    exec("\n".join(blocks), {"__name__": "page"})
+    run_page("docs/estimators.md")
 
 
 def test_the_example_runs(tmp_path):

@@ -5,15 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.pages import run_page
+
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_runs():
-    text = (ROOT / "docs" / "evaluation.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 4
-    names: dict[str, object] = {"__name__": "page"}
-    exec("\n".join(blocks), names)
+    names = run_page("docs/evaluation.md")
     assert names["report"]["accuracy"].value > 0.7
     assert names["calibration"].after >= names["calibration"].before
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from caveat.cli import main
+from tests.pages import page_steps
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
 
@@ -26,14 +27,12 @@ def plain(text: str) -> str:
 
 
 def test_the_page_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(blocks) == 5
-    known: dict[str, object] = {"__name__": "page"}
-    exec(blocks[0], known)
+    steps = page_steps("docs/files.md")
+    next(steps)
     console = re.search(r"```console\n(.*?)```", PAGE, flags=re.DOTALL)[1]
     for command, shown in re.findall(r"^\$ caveat (.*)\n((?:.+\n)*)", console, re.M):
         assert main(shlex.split(command)) == 0
         said = capsys.readouterr()
         for line in shown.splitlines():
             assert line == "…" or plain(line) in plain(said.out + said.err), line
-    exec("\n".join(blocks[1:]), known)
+    assert len(list(steps)) == 4

@@ -10,6 +10,7 @@ from pathlib import Path
 from caveat.reports import making, report
 from caveat.reports.page import block_of
 from caveat.reports.section import Section
+from tests.pages import run_page
 from tests.reports.cases import regression
 from tests.reports.test_making import ALWAYS
 
@@ -42,9 +43,7 @@ def test_a_section_is_a_value():
 
 def test_the_page_of_the_docs_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```python\n(.*?)```", DOC, flags=re.DOTALL)
-    names: dict[str, object] = {"__name__": "page"}
-    exec(block, names)
+    names = run_page("docs/report.md")
     html = (tmp_path / "report.html").read_text()
     assert all(f'id="{name}"' in html for name in [*ALWAYS, "features"])
     printed = str(names["made"]).splitlines()

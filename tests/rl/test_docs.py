@@ -1,17 +1,14 @@
 """The page docs/rl.md runs as it stands, and quotes what was stored."""
 
-import doctest
 from pathlib import Path
+
+from tests.pages import run_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_page():
-    result = doctest.testfile(
-        str(DOCS / "rl.md"), module_relative=False, optionflags=doctest.ELLIPSIS
-    )
-    assert result.attempted > 20
-    assert result.failed == 0
+    run_page("docs/rl.md")
 
 
 def test_page_quotes_the_stored_table():

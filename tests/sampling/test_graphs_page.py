@@ -1,16 +1,13 @@
 """docs/graphs.md runs; its networks are those of the plain loop."""
 
-import re
-from pathlib import Path
-
 import pytest
 import torch
 
 import caveat
+from tests.pages import run_page
 from tests.sampling.comparing import assert_same_distribution
 
 pytest.importorskip("torch_geometric")
-PAGE = Path(__file__).parents[2] / "docs" / "graphs.md"
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws noise at"),
     pytest.mark.filterwarnings("ignore:.*cannot be run on two or three rows"),
@@ -21,12 +18,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def page():
-    known = {}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-            exec(block, known)
-    return known
+        return run_page("docs/graphs.md")
 
 
 @pytest.mark.parametrize(("name", "sites"), [("gcn", 1), ("gat", 3), ("sage", 1)])

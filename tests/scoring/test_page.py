@@ -6,19 +6,18 @@ import shlex
 from pathlib import Path
 
 from caveat.cli import main
+from tests.pages import page_steps
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scoring.md").read_text()
 
 
 def test_the_page_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(blocks) == 5
-    here, known = Path.cwd(), {"__name__": "page"}
+    here, steps = Path.cwd(), page_steps("docs/scoring.md")
     try:
-        exec(blocks[0], known)
+        next(steps)
         command, shown = re.search(r"^\$ caveat (.*)\n(.*)\n", PAGE, re.M).groups()
         assert main(shlex.split(command)) == 0
         assert shown in capsys.readouterr().err
-        exec("\n".join(blocks[1:]), known)
+        assert len(list(steps)) == 4
     finally:
         os.chdir(here)

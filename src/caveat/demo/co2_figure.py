@@ -1,64 +1,80 @@
-"""The drawing of the CO2 task: standard dropout beside MC dropout."""
+"""The drawing of the CO2 task: standard dropout above, its predictive below."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from torch import Tensor
 
 from caveat.demo.co2 import N_TRAIN, CO2Task
-from caveat.evaluation.axes import BLUE
-from caveat.evaluation.displays import PredictiveDisplay
+from caveat.papers.style import COLOURS, house_style, panels, shades
 from caveat.predictive import GaussianPredictive
 
-RED = "#d62728"
+BLUE, INK, PALE = COLOURS["blue"], "0.1", "0.6"
+FROM, TO = 1968.0, 2002.0  # the season can be seen in a narrow window
+N_FUNCTIONS = 12
 
 
+@house_style()
 def figure(task: CO2Task, standard: Tensor, predictive: GaussianPredictive) -> Figure:
-    """Standard dropout, a line, beside MC dropout, a line with its uncertainty."""
-    drawn = Figure(figsize=(10, 4.6), layout="constrained")
-    left, right = drawn.subplots(1, 2, sharex=True, sharey=True)
+    """Standard dropout, a line, above the same net as a distribution over functions.
+
+    One above the other, with words where things are, to be read on a telephone.
+    """
+    drawn, grid = panels(2, 1, height=5.0, sharex=True, sharey=True)
+    above, below = grid[:, 0]
     year = task.series.year
-    for ax in (left, right):
-        _observations(ax, task)
-    line: dict[str, Any] = {"linewidth": 1.8}
-    left.plot(year, task.scale * standard[:, 0].numpy(), color=BLUE, **line)
-    left.set_title("(a) standard dropout: one deterministic pass", loc="left")
-    PredictiveDisplay.from_predictive(
-        predictive, year, scale=task.scale, ax=right, **line
-    )
-    _without_noise(right, task, predictive)
-    noise = task.scale * predictive.noise_variance[0].sqrt().item()
-    right.set_title(
-        f"(b) MC dropout: {predictive.n_draws} draws, noise sd {noise:.1f} ppm",
-        loc="left",
-    )
-    left.set_ylabel("CO₂ minus straight line (ppm)")
-    handles, labels = right.get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    _predictive(below, task, predictive)
+    for axes in (above, below):
+        _observations(axes, task)
+    above.plot(year, task.scale * standard[:, 0].numpy(), color=BLUE, linewidth=2.0)
+    _title(above, "Dropout as usual: one line, as if it knew")
+    _title(below, "The same network with Caveat: less sure every year")
+    _words(above, below, task)
+    above.set_xlim(FROM, TO)
+    drawn.supylabel("CO₂ minus its straight line, ppm", fontsize=9)
     return drawn
 
 
-def _without_noise(ax: Axes, task: CO2Task, predictive: GaussianPredictive) -> None:
-    """Two standard deviations of the draws alone: what grows away from the data."""
-    mean, sd = predictive.mean[:, 0], predictive.epistemic_variance[:, 0].sqrt()
-    lines = torch.stack([mean - 2 * sd, mean + 2 * sd], 1).numpy() * task.scale
-    label = ["±2 sd of the draws, without noise", "_"]
-    ax.plot(task.series.year, lines, ":", color=BLUE, linewidth=1.2, label=label)
+def _predictive(axes: Axes, task: CO2Task, predictive: GaussianPredictive) -> None:
+    """Two standard deviations in shades, the mean, and some draws as functions."""
+    year = task.series.year
+    mean, sd = (task.scale * v[:, 0].numpy() for v in (predictive.mean, predictive.std))
+    shades(axes, year, mean, sd)
+    functions = task.scale * predictive.draws[:N_FUNCTIONS, :, 0].T.numpy()
+    axes.plot(year, functions, color=BLUE, linewidth=0.5, alpha=0.55)
+    axes.plot(year, mean, color=BLUE, linewidth=2.0)
 
 
-def _observations(ax: Axes, task: CO2Task) -> None:
+def _observations(axes: Axes, task: CO2Task) -> None:
     year, residual = task.series.year, task.residual
-    split = float(year[N_TRAIN - 1 : N_TRAIN + 1].mean())
-    thin: dict[str, Any] = {"color": RED, "linewidth": 0.9}
-    ax.plot(year[:N_TRAIN], residual[:N_TRAIN], label="observed, training", **thin)
-    later: Sequence[NDArray[np.float64]] = (year[N_TRAIN:], residual[N_TRAIN:])
-    ax.plot(*later, alpha=0.45, label="observed later, not used", **thin)
-    ax.axvline(split, color="0.3", linestyle="--", label="end of training data")
-    ax.set_xlabel("year")
-    ax.margins(x=0.01)
-    ax.spines[["top", "right"]].set_visible(False)
+    dots: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 2.6}
+    axes.plot(year[:N_TRAIN], residual[:N_TRAIN], color=INK, **dots)
+    axes.plot(year[N_TRAIN:], residual[N_TRAIN:], color=PALE, **dots)
+    axes.axvline(_end(task), color="0.3", linestyle=(0, (3, 2)), linewidth=1.0)
+
+
+def _end(task: CO2Task) -> float:
+    return float(np.mean(task.series.year[N_TRAIN - 1 : N_TRAIN + 1]))
+
+
+def _title(axes: Axes, text: str) -> None:
+    axes.set_title(text, loc="left", fontsize=10, fontweight="bold")
+    axes.tick_params(labelsize=9)
+
+
+def _words(above: Axes, below: Axes, task: CO2Task) -> None:
+    """What is what, said beside it."""
+    end, top = _end(task), 15.5
+    said: dict[str, Any] = {"fontsize": 9, "va": "top"}
+    above.text(end - 0.4, top, "learnt from", ha="right", color=INK, **said)
+    above.text(end + 0.4, top, "what came later", ha="left", color="0.4", **said)
+    below.text(
+        FROM + 0.4,
+        top,
+        f"mean, ±2 sd in half steps,\n{N_FUNCTIONS} of the functions drawn",
+        ha="left",
+        color=BLUE,
+        **said,
+    )

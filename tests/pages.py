@@ -1,0 +1,65 @@
+"""The Python blocks of a page, run as they stand, one after the other (Sybil).
+
+A block of ``>>>`` lines must print what it shows. `tests/test_site.py` reads which pages
+tests name here, so that no block of any page can be left out.
+"""
+
+import doctest
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from sybil.document import Document
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+ROOT = Path(__file__).parents[1]
+SHOWN = re.compile(r"\s*(?:```\s*)?```text\n(.*?)```", re.S)
+"""What stands directly below a block."""
+
+
+def page_steps(page: str, known: dict[str, Any] | None = None) -> Iterator[dict]:
+    """Run the blocks of a page, and give what is known after each.
+
+    ``known`` is what the page takes for granted. Torch's own generator is left as it was.
+    """
+    for _, document in _steps(page, known):
+        yield document.namespace
+
+
+def run_page(page: str, known: dict[str, Any] | None = None) -> dict[str, Any]:
+    """All blocks of a page; what is known afterwards."""
+    *_, last = page_steps(page, known)
+    return last
+
+
+def outputs(page: str) -> Iterator[tuple[str, str]]:
+    """What each block prints, and what the page shows below it."""
+    steps = _steps(page, None)
+    while True:
+        with redirect_stdout(StringIO()) as said:
+            step = next(steps, None)
+        if step is None:
+            return
+        end, document = step
+        shown = SHOWN.match(document.text, end)
+        yield _tidy(said.getvalue()), _tidy(shown[1] if shown else "")
+
+
+def _steps(page: str, known: dict[str, Any] | None) -> Iterator[tuple[int, Document]]:
+    parser = PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS)
+    document = Document.parse(str(ROOT / page), parser)
+    document.namespace.update({"__name__": "page"} | (known or {}))
+    examples = list(document.examples())
+    assert examples, f"{page} has no Python block"
+    with torch.random.fork_rng(devices=[]):
+        for example in examples:
+            example.evaluate()
+            yield example.region.end, document
+
+
+def _tidy(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
