@@ -5,10 +5,9 @@ No function here hands test rows to a search.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-from caveat.data import load_uci, load_uci_grid_settings, load_uci_settings
-from caveat.data.uci_results import GridSettings, OriginalSettings
+from caveat.data import load_uci, load_uci_settings
+from caveat.data.uci_results import OriginalSettings
 from caveat.errors import ParameterError
 from caveat.papers.table1.climbing import Climb, chosen, lengths
 from caveat.papers.table1.jobs import Job, SplitPlan, SplitRows
@@ -33,14 +32,14 @@ def _paper(job: Job, splits: Sequence[SplitRows]) -> list[SplitPlan]:
     same networks serve both, and a search in one dimension on the validation errors
     takes the place of the paper's Bayesian optimisation.
     """
-    given = _given(load_uci_settings(), job)
+    given = _given(job.dataset)
     data = load_uci(job.dataset)
     spec = NetworkSpec(
         (data.n_hidden,),
         drop_rate=given.drop_rate,
         input_drop_rate=given.drop_rate,
         lengthscale=given.lengthscale,
-        schedule=_plain_schedule(job.shortened(10 * data.n_epochs), 32),
+        schedule=_plain_schedule(job.shortened(10 * data.n_epochs)),
     )
     if job.variants == ("no dropout",):
         spec = replace(spec, drop_rate=0.0, input_drop_rate=0.0, n_draws=2)
@@ -53,28 +52,6 @@ def _paper(job: Job, splits: Sequence[SplitRows]) -> list[SplitPlan]:
         SplitPlan(published, (given.precision, choice.score.scale))
         for choice in choices
     ]
-
-
-def _grid(job: Job, splits: Sequence[SplitRows]) -> list[SplitPlan]:
-    """The authors' rerun of 2018: rate and tau by the last fifth, batch 128.
-
-    As theirs, it trains a network for each cell of the grid.
-    """
-    given = _given(load_uci_grid_settings(), job)
-    data = load_uci(job.dataset)
-    spec = NetworkSpec(
-        (data.n_hidden,),
-        lengthscale=1e-2,
-        schedule=_plain_schedule(job.shortened(100 * data.n_epochs), 128),
-    )
-    specs = [
-        replace(spec, drop_rate=rate, input_drop_rate=rate, precision=tau)
-        for rate in given.drop_rates
-        for tau in given.precisions
-    ]
-    tasks = [rows.task for rows in splits]
-    choices = grid_search(tasks, specs, folds=last_fifth, n_threads=1)
-    return [SplitPlan(c.spec, (c.score.scale,)) for c in choices]
 
 
 def _best(job: Job, splits: Sequence[SplitRows]) -> list[SplitPlan]:
@@ -106,9 +83,9 @@ def _chosen(
     return SplitPlan(choice.spec, (choice.score.scale,))
 
 
-def _plain_schedule(epochs: int, batch_size: int) -> Schedule:
+def _plain_schedule(epochs: int) -> Schedule:
     """As the authors trained: Adam at a constant rate, on all rows of an epoch."""
-    return Schedule(epochs, batch_size, 1e-3, "constant", keep_last=True)
+    return Schedule(epochs, 32, 1e-3, "constant", keep_last=True)
 
 
 def start(job: Job, n_train: int, layers: int) -> NetworkSpec:
@@ -126,17 +103,13 @@ def start(job: Job, n_train: int, layers: int) -> NetworkSpec:
     )
 
 
-Given = TypeVar("Given", OriginalSettings, GridSettings)
-
-
-def _given(settings: Sequence[Given], job: Job) -> Given:
-    """The authors' settings for the set of a job."""
-    for found in settings:
-        if found.dataset == job.dataset:
+def _given(dataset: str) -> OriginalSettings:
+    """The settings that the authors published for a set."""
+    for found in load_uci_settings():
+        if found.dataset == dataset:
             return found
     raise ParameterError(
-        f"The authors ran {job.dataset!r} under other protocols only, not "
-        f"{job.protocol!r}. Choose --protocol paper or best."
+        f"The authors published no settings for {dataset!r}. Choose --protocol best."
     )
 
 
@@ -148,13 +121,11 @@ Decision = Callable[[Job, Sequence[SplitRows]], list[SplitPlan]]
 
 PROTOCOLS: dict[str, Decision] = {
     "paper": _paper,
-    "grid": _grid,
     "best": _best,
     "flagship": _flagship,
 }
 VARIANTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "paper": (("published precision", "searched precision"), ("no dropout",)),
-    "grid": (("1 layer",),),
     "best": (("1 layer",), ("2 layers",)),
     "flagship": (("5 networks",),),
     "pbp": (("1 layer",),),
