@@ -31,8 +31,14 @@ def test_a_claim_without_a_finding_has_that_of_its_page():
 
 def test_opening_counts_and_is_left_out_where_nothing_is_judged():
     (line,) = opening([Claim("a", "**holds**"), "b: **does not hold**"])
-    assert "1 times holds, 1 times does not hold; together: holds in part" in line
+    assert line == (
+        "Paper: 1 claim, quoted below; ours: 2 comparisons, of which 1 holds, "
+        "1 does not hold; holds in part."
+    )
+    (line,) = opening(["a: **does not hold**"])
+    assert line == "Paper: numbers, below; ours: 1 comparison; does not hold."
     assert opening(["no verdict"]) == []
+    assert opening(["Paper: a; ours: b: **holds**."]) == []
 
 
 def test_what_is_left_open_outside_stays_open():

@@ -15,7 +15,6 @@ BEGIN, END = (
     "<!-- claims: made by caveat reproduce claims -->",
     "<!-- end of claims -->",
 )
-_PROTOCOLS = [p for p in Protocol if p is not Protocol.grid]  # not run in full
 
 
 def write_claims(folder: Path) -> str:
@@ -58,4 +57,4 @@ def _rows(reproduction: Reproduction, folder: Path) -> Iterator[dict[str, str]]:
 def _all_options(reproduction: Reproduction) -> list[dict[str, Any]]:
     if reproduction.name != "table1":
         return [{}]
-    return [{"protocol": protocol} for protocol in _PROTOCOLS]
+    return [{"protocol": protocol} for protocol in Protocol]

@@ -33,13 +33,16 @@ def write_records(path: Path, records: Sequence[R]) -> None:
 
 
 def read_records(path: Path, kind: type[R]) -> list[R]:
-    """Records that :func:`write_records` wrote; none if there is no such file."""
+    """Records that :func:`write_records` wrote; none if there is no such file.
+
+    A column that the file lacks has the default of its field, if there is one.
+    """
     if not path.exists():
         return []
     types: dict[str, Any] = {field.name: field.type for field in fields(kind)}
     with path.open(newline="") as file:
         return [
-            kind(**{name: types[name](row[name]) for name in types})
+            kind(**{name: types[name](row[name]) for name in types if name in row})
             for row in csv.DictReader(file)
         ]
 

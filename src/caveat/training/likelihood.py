@@ -133,10 +133,15 @@ class MixtureScore:
         return float((mean - self._targets).square().mean().sqrt())
 
     @property
-    def log_likelihood(self) -> float:
-        """Mean log density of the rows, in the units of y."""
+    def log_densities(self) -> Tensor:
+        """Log density of each row, shape (rows,), in the units of y."""
         constant = 0.5 * self._targets.shape[1] * math.log(self._scale / (2 * math.pi))
-        return float(self._log_sum.mean()) - math.log(self._count) + constant
+        return self._log_sum + (constant - math.log(self._count))
+
+    @property
+    def log_likelihood(self) -> float:
+        """Their mean."""
+        return float(self.log_densities.mean())
 
 
 def residuals(means: Tensor, precisions: Tensor | None, targets: Tensor) -> Residuals:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,6 @@ ROUNDING = 0.005  # of published numbers, which have two decimals
 PAIRED_WITH = {
     ("paper", "published precision"): "original_1x",
     ("paper", "searched precision"): "original_1x",
-    ("grid", "1 layer"): "grid_search_2018",
     ("best", "1 layer"): "grid_search_2018",
     ("best", "2 layers"): "grid_search_2018",
     ("flagship", "5 networks"): "grid_search_2018",
@@ -96,6 +95,31 @@ def gap_in_errors(ours: SplitMean, theirs: SplitMean) -> float:
 def paired_z(difference: SplitMean) -> float:
     """The paired difference in standard errors."""
     return difference.mean / difference.error if difference.error else 0.0
+
+
+def as_standard_errors(rows: Sequence[Row], opponent: str) -> list[Row]:
+    """Rows with the spreads of an opponent read as standard errors of its means."""
+    n_splits = {row.dataset: len(load_uci(row.dataset).splits) for row in rows}
+
+    def widened(value: SplitMean, dataset: str) -> SplitMean:
+        own = math.sqrt(max(value.error**2 - ROUNDING**2, 0.0))
+        return SplitMean(
+            value.mean, math.hypot(own * math.sqrt(n_splits[dataset]), ROUNDING)
+        )
+
+    return [
+        replace(
+            row,
+            published=row.published
+            | {
+                opponent: {
+                    metric: widened(value, row.dataset)
+                    for metric, value in row.published.get(opponent, {}).items()
+                }
+            },
+        )
+        for row in rows
+    ]
 
 
 def _row(records: Sequence[Record]) -> Row:

@@ -1,4 +1,4 @@
-"""Table 1 of paper 001: nine regression sets, six protocols."""
+"""Table 1 of paper 001: nine regression sets, five protocols."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from caveat.papers.table1.comparison import (
     RERUN,
     Row,
     SplitMean,
-    gap_in_errors,
     paired_z,
     rows,
     verdict,
@@ -23,6 +22,16 @@ from caveat.papers.table1.comparison import (
 from caveat.papers.table1.drawing import metric_figure
 from caveat.papers.table1.jobs import Job, Key, Record
 from caveat.papers.table1.protocols import variants
+from caveat.papers.table1.remarks import (
+    CLOSE,
+    column_gaps,
+    count,
+    lead,
+    on_deep_ensembles,
+    span,
+    twins,
+    year,
+)
 from caveat.papers.table1.running import STACKED, run
 
 _MARKS = {"win": "+", "tie": "=", "lose": "-"}
@@ -31,11 +40,9 @@ _DIGITS = {"rmse": {"naval": 5, "kin8nm": 4}, "ll": {}}
 
 def _settings(records: Sequence[Record]) -> str:
     networks, draws = records[0].n_networks, records[0].n_draws
-    epochs = sorted({r.epochs for r in records})
-    span = f"{epochs[0]}" if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
     each = f"{draws:,} draws each" if draws else "no draws"
     return flow(f"""{records[0].hidden_layers} hidden layer(s), {networks} network(s),
-        {each}, {span} epochs.""")
+        {each}, {span(records)} epochs.""")
 
 
 def _row(row: Row, metric: str) -> dict[str, str]:
@@ -61,19 +68,6 @@ def _shown(row: Row, metric: str, value: SplitMean) -> str:
     return f"{value.mean:.{digits}f} ± {value.error:.{digits}f}"
 
 
-def _count(own: Sequence[Row], metric: str) -> str:
-    parts = []
-    for name in OPPONENTS:
-        found = [
-            verdict(metric, row.ours[metric], row.published[name][metric])
-            for row in own
-            if metric in row.published.get(name, {})
-        ]
-        counts = "/".join(str(found.count(kind)) for kind in _MARKS)
-        parts.append(f"{name} {judged(counts)}")
-    return f"{METRICS[metric]}, win/tie/lose against " + ", ".join(parts) + "."
-
-
 def _paired(own: Sequence[Row], protocol: str) -> Iterator[str]:
     against = PAIRED_WITH.get((protocol, own[0].variant))
     if against is None:
@@ -90,31 +84,21 @@ def _differences(row: Row) -> Iterator[str]:
         yield f"{paired_z(gap):+.1f}"
 
 
-_CLOSE = 3.0  # combined standard errors
-
-
 def _rerun(own: Sequence[Row], protocol: str) -> Iterator[str]:
     """Whether a column of the paper was found again, cell by cell."""
     column = RERUN.get(protocol)
     if column is None:
         return
-    gaps = {
-        row.dataset: [
-            gap_in_errors(row.ours[m], row.published[column][m]) for m in METRICS
-        ]
-        for row in own
-        if column in row.published
-    }
+    gaps = column_gaps(column, own)
     if protocol == "vi":
         yield flow("""Beside the published column, not that program run again: our
             family, trained longer. Adam's rate 1e-2, its cosine and at least 20,000
             steps were chosen by six trials on validation rows of boston, yacht and
             energy, which may be test rows of other splits; the rest is by the
             bound.""")
-    near = [abs(gap) <= _CLOSE for found in gaps.values() for gap in found]
-    close = holds(near and all(near))
+    near = [abs(gap) <= CLOSE for found in gaps.values() for gap in found]
     yield flow(f"""The published column {column}, found again: every mean within
-        {_CLOSE:g} combined standard errors: {close}, for
+        {CLOSE:g} combined standard errors: {holds(near and all(near))}, for
         {judged(f"{sum(near)} of {len(near)}")} cells. Both errors count as independent,
         though splits may be shared. Ours minus theirs, in combined standard errors:""")
     head = ["set", *METRICS.values()]
@@ -168,7 +152,7 @@ class Table1(Experiment[Job, Record]):
     Attributes
     ----------
     protocol : str
-        ``"paper"``, ``"grid"``, ``"best"``, ``"flagship"``, ``"pbp"`` or ``"vi"``.
+        ``"paper"``, ``"best"``, ``"flagship"``, ``"pbp"`` or ``"vi"``.
     sets : str
         Short names with commas, by default all; what the file holds of others is
         shown, too.
@@ -228,6 +212,7 @@ class Table1(Experiment[Job, Record]):
 
     def page(self, records: Sequence[Record]) -> Iterator[Part]:
         all_rows = rows(records)
+        yield lead(str(self.protocol), all_rows)
         yield flow("""Means over splits ± standard error, in the units of y;
             log-likelihood in nats, higher is better. After a published number: + we
             win, = tie within one combined standard error, - we lose. The authors'
@@ -241,13 +226,15 @@ class Table1(Experiment[Job, Record]):
             yield _settings(used)
             for metric in METRICS:
                 yield table(_row(row, metric) for row in own)
-                yield _count(own, metric)
+                yield count(own, metric)
             yield from _rerun(own, used[0].protocol)
             yield from _paired(own, used[0].protocol)
+            yield from on_deep_ensembles(own, used)
             yield from _notes(own)
             yield _averaging(used)
+        yield from twins(used)
         if all(record.dataset != "year" for record in records):
-            yield "YearPredictionMSD (`--sets year`): not run."
+            yield year()
 
     def figure(self, records: Sequence[Record]) -> Figure:
         """RMSE, a panel per set; ours are filled."""

@@ -1,5 +1,6 @@
 """What a job of Table 1 is given, and what a protocol decides for each split."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,9 @@ class Record:
     n_networks: int
     n_draws: int  # per network
     seconds: float  # search, training and scoring of this split on one core
+    learning_rate: float = math.nan  # the peak of Adam's; NaN in older files
+    ll_twins: float = math.nan  # of test rows that are training rows, too, if any
+    ll_others: float = math.nan  # of the rest
 
     @property
     def key(self) -> Key:
@@ -91,6 +95,13 @@ class SplitRows:
     y: Array
     x_test: Array
     y_test: Array
+
+    @property
+    def has_twin(self) -> NDArray[np.bool_]:
+        """Which test rows are training rows, too, in all columns."""
+        known = {row.tobytes() for row in np.column_stack([self.x, self.y])}
+        tested = np.column_stack([self.x_test, self.y_test])
+        return np.array([row.tobytes() in known for row in tested])
 
     @property
     def task(self) -> Task:

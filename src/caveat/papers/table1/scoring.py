@@ -63,7 +63,7 @@ def score(
         for own in scores:
             own.add(block.means, block.precisions)
     point = ensemble.point(rows.x_test) - targets
-    spec = plan.spec
+    spec, twins = plan.spec, torch.from_numpy(rows.has_twin)
     return [
         Record(
             protocol=job.protocol,
@@ -81,6 +81,9 @@ def score(
             n_networks=spec.n_members,
             n_draws=job.n_draws,
             seconds=0.0,
+            learning_rate=spec.schedule.learning_rate,
+            ll_twins=float(own.log_densities[twins].mean()),
+            ll_others=float(own.log_densities[~twins].mean()),
         )
         for variant, scale, own in zip(job.variants, plan.scales, scores, strict=True)
     ]
