@@ -4,7 +4,9 @@ import copy
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils import rnn
 
 import caveat
 from caveat.sampling import engine
@@ -294,3 +296,71 @@ def test_early_exit_is_replayed_by_ways(passes):
     assert len(passes) == 2
     for t in range(0, 200, 7):
         assert torch.allclose(draws[t], mc.function(t)(x), atol=1e-6)
+
+
+class Repacked(nn.Module):
+    """Packs a sequence for a layer and pads it again: lengths are read in C++."""
+
+    def __init__(self, *, noise_first):
+        super().__init__()
+        self.net, self.noise_first = nn.GRU(4, 3, batch_first=True), noise_first
+
+    def forward(self, x, lengths):
+        x = F.dropout(x, 0.4) if self.noise_first else x
+        packed = rnn.pack_padded_sequence(
+            x, lengths, batch_first=True, enforce_sorted=False
+        )
+        out, _ = rnn.pad_packed_sequence(self.net(packed)[0], batch_first=True)
+        return F.dropout(out, 0.4).sum(1)
+
+
+class Split(nn.Module):
+    """Cuts its units where the input says."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 6)
+
+    def forward(self, x, places):
+        parts = torch.tensor_split(F.dropout(self.net(x), 0.5), places, dim=1)
+        return torch.stack([part.sum(1) for part in parts], 1)
+
+
+class Aligned(nn.Module):
+    """A loss over sequences whose lengths are an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 6)
+
+    def forward(self, x, lengths):
+        logits = F.dropout(self.net(x), 0.5).log_softmax(-1).transpose(0, 1)
+        labels = torch.tensor([[1, 2]]).expand(len(x), 2)
+        sizes = torch.full((len(x),), 2)
+        return F.ctc_loss(logits, labels, lengths, sizes, reduction="none")
+
+
+@pytest.mark.parametrize(
+    ("model", "first", "then"),
+    [
+        (Repacked(noise_first=True), [7, 4, 4], [7, 7, 1]),  # as long in all
+        (Repacked(noise_first=False), [7, 4, 4], [7, 7, 1]),
+        (Repacked(noise_first=True), [4, 7, 4], [4, 4, 7]),
+        (Split(), [1, 4], [2, 4]),
+        (Aligned(), [5, 6, 7], [7, 5, 5]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The rows of Repacked are not independent")
+@pytest.mark.filterwarnings("ignore:Split cannot be run on")
+@pytest.mark.filterwarnings("ignore:The rows of Split are not independent")
+def test_lengths_that_are_read_unseen(model, first, then):
+    shape = (3, 4) if isinstance(model, Split) else (3, 7, 4)
+    mc = caveat.MCDropout(model, seed=0)
+    for _ in range(3):  # until what was learned is trusted
+        mc.draws(torch.randn(shape), torch.tensor(first), n_draws=3)
+    given = torch.randn(shape), torch.tensor(then)
+    found = mc.draws(*given, n_draws=3)
+    fresh = caveat.MCDropout(model, seed=0)
+    with torch.no_grad():
+        loop = torch.stack([fresh.function(t)(*given) for t in range(3)])
+    torch.testing.assert_close(found, loop)

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils import rnn
 
 import caveat
 from caveat.sampling import engine, replay
@@ -162,3 +163,173 @@ def test_recurrent_layers(kind, batch_first, draw):
     other, _ = draw(call, together=False)
     assert were
     assert torch.allclose(one, other, atol=1e-5)
+
+
+class Packed(nn.Module):
+    """Dropout, then a packed sequence, and padded again if asked for."""
+
+    def __init__(self, kind, *, batch_first, padded, options):
+        super().__init__()
+        self.net = kind(4, 3, batch_first=batch_first, **options)
+        self.batch_first, self.padded = batch_first, padded
+
+    def forward(self, x, lengths):
+        x = F.dropout(x, 0.4)
+        x = x if self.batch_first else x.transpose(0, 1)
+        packed = rnn.pack_padded_sequence(
+            x, lengths, batch_first=self.batch_first, enforce_sorted=False
+        )
+        out, state = self.net(packed)
+        if not self.padded:
+            return (state[0] if isinstance(state, tuple) else state).movedim(1, 0)
+        out, _ = rnn.pad_packed_sequence(
+            out, batch_first=self.batch_first, total_length=7
+        )
+        return torch.tanh(out if self.batch_first else out.transpose(0, 1))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(
+    ("batch_first", "options"),
+    [(True, {}), (False, {"num_layers": 2}), (True, {"bidirectional": True})],
+)
+def test_packed_sequences(kind, padded, batch_first, options, draw):
+    torch.manual_seed(0)
+    model = Packed(kind, batch_first=batch_first, padded=padded, options=options)
+    x = torch.randn(5, 7, 4)
+    lengths = torch.tensor([3, 7, 1, 7, 5])
+
+    def call():
+        mc = caveat.MCDropout(model, seed=SEED)
+        return mc.draws(x, lengths, n_draws=N_DRAWS)
+
+    one, was_together = draw(call, together=True)
+    other, _ = draw(call, together=False)
+    assert was_together
+    assert_close([one], [other], 1e-5)
+
+
+class Ways(nn.Module):
+    """Goes on until a drawn value stops it."""
+
+    def __init__(self, *, after):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        self.after = after
+
+    def forward(self, x):
+        for number, layer in enumerate(self.layers):  # noqa: B007, of the last one
+            x = F.dropout(torch.relu(layer(x)), 0.5)
+            if self.after(x):
+                break
+        return torch.cat([x, torch.full_like(x[:, :1], number)], 1)
+
+
+def by_item(x):
+    return x.sum(1).max().gt(0.9).item()
+
+
+def by_whole_number(x):
+    return int((x > 0.4).sum()) in (2, 5, 6)
+
+
+def by_truth(x):
+    return bool((x.amax(1) > 0.8).any().unsqueeze(0))
+
+
+@pytest.mark.parametrize("after", [by_item, by_whole_number, by_truth])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.filterwarnings("ignore:The rows of Ways are not independent")
+@pytest.mark.filterwarnings("ignore:Ways draws noise for this batch")
+def test_draws_that_go_several_ways(after, rows, draw):
+    torch.manual_seed(1)
+    model, x = Ways(after=after), torch.randn(rows, 6)
+
+    def call():
+        mc = caveat.MCDropout(model, seed=SEED)
+        mc.draws(x + 1, n_draws=N_DRAWS)  # another batch first
+        return mc.draws(x, n_draws=3 * N_DRAWS)
+
+    one, was_together = draw(call, together=True)
+    other, _ = draw(call, together=False)
+    assert was_together
+    assert_close([one], [other], 1e-5)
+    mc = caveat.MCDropout(model, seed=SEED)
+    with torch.no_grad():
+        loop = [mc.function(t)(x) for t in range(60, 70)]
+    assert_close([one[60:70]], [torch.stack(loop)], 1e-5)
+    assert len(one[..., -1].unique()) > 2
+    blocks = mc.regress(x, n_draws=3 * N_DRAWS, precision=1.0)
+    assert_close([blocks.draws], [one], 1e-5)
+
+
+class Looks(nn.Module):
+    """A drawn number is looked up where only one way has enough entries."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 8)
+        self.short, self.long = nn.Parameter(torch.randn(3)), torch.randn(9)
+
+    def forward(self, x):
+        n = (F.dropout(self.net(x), 0.5) > 0).sum(1)
+        table = self.short if int(n.max()) < 3 else self.long
+        return table[n].unsqueeze(1)
+
+
+def test_a_draw_that_left_its_way_may_fail_on_it(draw):
+    torch.manual_seed(0)
+    model, x = Looks(), torch.randn(1, 4)
+
+    def call():
+        return caveat.MCDropout(model, seed=SEED).draws(x, n_draws=N_DRAWS)
+
+    one, was_together = draw(call, together=True)
+    other, _ = draw(call, together=False)
+    assert was_together
+    assert_close([one], [other], 1e-6)
+
+
+class Constant(nn.Module):
+    """Noise decides which of two constants is returned, and nothing else."""
+
+    def __init__(self):
+        super().__init__()
+        self.ones = nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        up = bool(F.dropout(self.ones, 0.5).sum() > 8)
+        return x + 1 if up else x - 1
+
+
+def test_ways_without_noise_in_their_outputs(draw):
+    x = torch.zeros(2, 1)
+
+    def call():
+        return caveat.MCDropout(Constant(), seed=SEED).draws(x, n_draws=N_DRAWS)
+
+    one, _ = draw(call, together=True)
+    other, _ = draw(call, together=False)
+    assert torch.equal(one, other)
+    assert one.unique().tolist() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (3, 5), (2, 2, 5), (70, 5)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("outputs", [2, 80])
+def test_heads_of_any_size(shape, bias, outputs, draw):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Tanh(), nn.Dropout(0.3), nn.Linear(5, outputs, bias=bias))
+    x = torch.randn(shape)
+
+    def call():
+        return caveat.MCDropout(model, seed=SEED).draws(x, n_draws=200)
+
+    one, _ = draw(call, together=True)
+    other, _ = draw(call, together=False)
+    mc = caveat.MCDropout(model, seed=SEED)
+    assert_close([one], [other], 1e-5)
+    assert_close(
+        [one[[0, 99]]], [torch.stack([mc.function(t)(x) for t in (0, 99)])], 1e-5
+    )

@@ -20,7 +20,13 @@ from caveat.predictive.base import DRAWS_FIRST, count_of
 from caveat.predictive.covariance import JointMoments
 from caveat.predictive.crps import mixture_crps
 from caveat.predictive.late import Late
-from caveat.predictive.moments import Moments, finite_moments, flat_event, working_dtype
+from caveat.predictive.moments import (
+    Moments,
+    few_moments,
+    finite_moments,
+    flat_event,
+    working_dtype,
+)
 from caveat.predictive.regression import RegressionPredictive
 from caveat.predictive.strata import Stratification, errors_of
 
@@ -111,6 +117,9 @@ class GaussianPredictive(RegressionPredictive):
         draws = _validation.draws(draws, axes="(draws, batch, *event)", least=2)
         dtype = working_dtype(draws.dtype)
         tau = _validation.plain_precision(precision)
+        if design is None and isinstance(tau, float) and (few := few_moments(draws)):
+            tau = _validation.precision_for(tau, few[0])
+            return cls(len(draws), *few, tau, draws.detach())
         moments = finite_moments(draws)
         own = None
         if isinstance(tau, Tensor) and tau.ndim >= draws.ndim:

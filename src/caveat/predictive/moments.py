@@ -152,6 +152,20 @@ def finite_moments(draws: Tensor) -> Moments:
     return moments
 
 
+def few_moments(draws: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Mean and variance of few draws in their own type; None: as for many.
+
+    On a CPU torch sums numbers of 32 bits in 64, so nothing is gained by widening them.
+    """
+    few = draws.dtype is torch.float32 and draws.numel() <= _SMALL
+    if not few or draws.device.type != "cpu":
+        return None
+    variance, mean = torch.var_mean(draws.detach(), 0, correction=0)
+    total = float(variance if variance.numel() == 1 else variance.sum())
+    clear = total * len(draws) <= torch.finfo(torch.float32).max  # not so NaN
+    return (mean, variance) if clear else None
+
+
 def merge(left: Moments, right: Moments) -> Moments:
     """Moments of two disjoint sets of draws together (ledger E5).
 

@@ -28,6 +28,7 @@ from caveat.predictive.moments import (
 )
 from caveat.predictive.softmax import log_softmax
 
+_FEW = 1 << 12  # numbers
 _LOG_OF_ZERO = -1e4  # finite; exp of it is 0 in every type
 TINY = 1e-30  # sums of probabilities from here on have all their digits
 
@@ -161,12 +162,14 @@ def _read(block: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def entropies_of(probs: Tensor, log_probs: Tensor) -> Tensor:
     """Of distributions on the last axis."""
     # E9, one term each: H(p_t) = -sum_c p_tc log p_tc, with 0 log 0 = 0
+    if probs.numel() <= _FEW:  # another logarithm costs less than other operations
+        return torch.special.entr(probs).sum(-1)
     return -(probs * log_probs.clamp_min(_LOG_OF_ZERO)).sum(-1)
 
 
 def _check(entropy: Tensor, logits: Tensor) -> None:
     """NaN, +inf, or -inf for all classes is an error; all of it reaches the sums."""
-    if math.isnan(float(entropy.sum())):
+    if math.isnan(float(entropy if entropy.numel() == 1 else entropy.sum())):
         _validation.finite_draws("The logits of a model", _unusable(logits))
 
 

@@ -190,7 +190,7 @@ def _both(kind: str, numbers: Tensor) -> Tensor:
 
 
 def _within(values: Tensor, low: float, high: float) -> bool:
-    first = values.flatten()[0]
-    if not low <= first.item() <= high:
+    first = values[(0,) * (values.ndim - 1)].tolist()
+    if not all(low <= value <= high for value in first):
         return False  # the usual case, and cheap
     return bool((values >= low).all()) and bool((values <= high).all())

@@ -26,8 +26,13 @@ WHOLE = frozenset(
     upsample_nearest2d upsample_bilinear2d lstm gru rnn_tanh rnn_relu
     scaled_dot_product_attention divide multiply subtract true_divide negative clip
     greater greater_equal less less_equal not_equal __and__ __or__ __xor__
+    _pad_packed_sequence
     """.split()
 )
+
+# Arguments of composite operations whose values are read in C++, where nobody sees it,
+# to decide how the operation is taken apart; by their positions.
+_READ_UNSEEN: dict[str, tuple[int, ...]] = {"tensor_split": (1,), "ctc_loss": (2, 3)}
 
 # Operations on noisy tensors that return plain numbers, or nothing, which no noise can
 # change: the pattern of a sparse tensor on the tape is the same in every draw.
@@ -75,6 +80,8 @@ class OpInfo:
         It returns plain numbers that no value decides.
     sources : dict
         Results by number that depend on the values of some arguments only: on which.
+    read_unseen : tuple
+        Arguments whose values decide how it is taken apart, by position.
     known : bool
         It is torch's own, so that its tags say whether it draws.
     """
@@ -84,6 +91,7 @@ class OpInfo:
     dynamic_shape: bool
     metadata: bool
     sources: dict[int, tuple[int, ...]]
+    read_unseen: tuple[int, ...]
     known: bool
 
 
@@ -101,6 +109,7 @@ def op_info(func: OpOverload) -> OpInfo:
         dynamic_shape=torch.Tag.dynamic_output_shape in func.tags,
         metadata=name in _METADATA,
         sources=_SOURCES.get(name, {}),
+        read_unseen=_READ_UNSEEN.get(name, ()),
         known=func.namespace in ("aten", "prim", "prims"),
     )
 

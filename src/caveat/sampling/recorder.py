@@ -256,6 +256,9 @@ class Recorder(DispatchMode):
         if rule is not None:
             return rule(func, *args, **kwargs)
         if op_info(func).take_apart:
+            for place in op_info(func).read_unseen:
+                if isinstance(args[place], Tensor):
+                    self.pin(args[place])
             with self:
                 return func.decompose(*args, **kwargs)
         return self.run(func, *args, **kwargs)

@@ -9,7 +9,12 @@ from torch import Tensor
 from caveat._strata import SLICE
 from caveat.errors import CaveatError
 from caveat.sampling.program import Program
-from caveat.sampling.rewriting import draws_together, optimised, without_writes
+from caveat.sampling.rewriting import (
+    draws_together,
+    hoist_small_heads,
+    optimised,
+    without_writes,
+)
 from caveat.sampling.tape import Ref, Tape
 from caveat.sampling.work import OPERATION, held_by, starts_of, work_of
 
@@ -104,10 +109,12 @@ def programs(tape: Tape, handed: frozenset[int]) -> Iterator[Program]:
     without_writes(plain)
     plain.drop_dead()
     if _is_mostly_overhead(plain):
+        at_once = _draws_at_once(plain)
+        hoist_small_heads(plain)
+        plain.drop_dead()
         together = draws_together(plain)
         if together is not None:
             checked = any(op.is_check for op in plain.ops)
-            at_once = _draws_at_once(plain)
             yield Program(together, handed, together=at_once, checked=checked)
     yield Program(optimised(tape), handed)
     yield Program(tape, handed)

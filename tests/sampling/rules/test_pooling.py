@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from caveat import MCDropout
+from caveat.sampling.rules import pooling
 
 
 class Pooled(nn.Module):
@@ -37,7 +38,8 @@ class Pooled(nn.Module):
     ],
 )
 @pytest.mark.parametrize("channels_last", [False, True])
-def test_values_are_those_of_torch(args, options, channels_last):
+def test_values_are_those_of_torch(args, options, channels_last, monkeypatch):
+    monkeypatch.setattr(pooling, "_FEW", 0)  # by views also where they do not pay
     x = torch.randn(3, 2, 9, 11)
     x[0, 0, 3, 4], x[1, 1, 2, 2] = -torch.inf, torch.inf
     if channels_last:

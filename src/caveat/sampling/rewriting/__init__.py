@@ -5,7 +5,7 @@ tape is compared with the recorded pass before it is used (``engine.py``).
 """
 
 from caveat.sampling.rewriting.channels_last import use_channels_last
-from caveat.sampling.rewriting.heads import hoist_heads
+from caveat.sampling.rewriting.heads import hoist_heads, hoist_small_heads
 from caveat.sampling.rewriting.in_place import reuse_memory, without_writes
 from caveat.sampling.rewriting.masks import fold_masks
 from caveat.sampling.rewriting.slicing import slice_units
@@ -31,4 +31,4 @@ def optimised(tape: Tape) -> Tape:
     return tape
 
 
-__all__ = ["draws_together", "optimised", "without_writes"]
+__all__ = ["draws_together", "hoist_small_heads", "optimised", "without_writes"]

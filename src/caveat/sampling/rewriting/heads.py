@@ -1,8 +1,10 @@
 """Dropout on clean features, then a small linear layer: all draws in one product.
 
-The usual head. Its input does not depend on noise, so the masks of many draws can be
-folded into copies of the weight (or of the input, if that is the smaller) and applied
-in one matrix product. The result then looks to the tape like a noise of its own.
+The usual head. Its input does not depend on noise, so it can be folded into the weight,
+once for all draws, and all masks be applied in one matrix product. Where there are more
+rows or outputs than draws, the masks are folded into copies of the weight instead (or
+of the input, if that is the smaller). The result then looks to the tape like a noise of
+its own.
 """
 
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from caveat._strata import BLOCK
 from caveat.sampling.noise import NoiseSpec
 from caveat.sampling.rewriting.uses import (
     Uses,
@@ -55,6 +58,10 @@ class HeadSpec:
         bias = None if self.bias is None else constants[self.bias]
         x = features.reshape(-1, features.shape[-1])
         shape = (len(masks), *features.shape[:-1], weight.shape[0])
+        if max(len(x), len(weight)) < len(masks):
+            products = (x.unsqueeze(1) * weight).flatten(0, 1)
+            out = torch.mm(masks.squeeze(1), products.t()).view(shape)
+            return out if bias is None else out.add_(bias)
         if len(x) <= len(weight):
             return torch.nn.functional.linear(x * masks, weight, bias).view(shape)
         weights = (weight * masks).flatten(0, 1)  # shape: (draws * outputs, features)
@@ -64,8 +71,13 @@ class HeadSpec:
         return out.transpose(0, 1).reshape(shape)
 
 
-def hoist_heads(tape: Tape) -> None:
-    """Replace such heads by a :class:`HeadSpec`."""
+def hoist_small_heads(tape: Tape) -> None:
+    """The same where the input is folded into the weight, if draws are many."""
+    hoist_heads(tape, most=BLOCK)
+
+
+def hoist_heads(tape: Tape, *, most: int | None = None) -> None:
+    """Replace such heads by a :class:`HeadSpec`; of at most so many rows or outputs."""
     uses = Uses(tape)
     for op in tape.ops:
         found = masked(op, tape)
@@ -80,13 +92,14 @@ def hoist_heads(tape: Tape) -> None:
         if layer is None or linear is None or linear[0] != op.result:
             continue
         _, weight, bias = linear
-        numel = _numel(tape.constants[found[0]], tape.constants[weight])
-        if numel <= _MAX_RESULT:
+        rows, outputs, numel = _sizes(tape.constants[found[0]], tape.constants[weight])
+        if numel <= _MAX_RESULT and (most is None or max(rows, outputs) < most):
             head = HeadSpec(found[2], found[0], weight, bias, numel)
             tape.noises[layer.result] = head
             layer.results = (None,)  # nobody needs the operation itself any more
 
 
-def _numel(x: Tensor, weight: Tensor) -> int:
+def _sizes(x: Tensor, weight: Tensor) -> tuple[int, int, int]:
+    """Rows, outputs, and numbers that a draw holds."""
     rows, features, outputs = x.numel() // x.shape[-1], x.shape[-1], len(weight)
-    return rows * outputs + min(rows, outputs) * features
+    return rows, outputs, rows * outputs + min(rows, outputs) * features

@@ -299,17 +299,24 @@ class _Rewriter:
         return Op(func, op.args, op.kwargs, op.results, op.unpack, path=op.path)
 
     def _packing(self, op: Op) -> Op | None:
-        # Its sizes hang on the lengths alone, so they have no axis of draws.
-        if not self._only_first(op) or op.results[1] is not None:
-            return None
-        func = _Behind(op.func, given=2, found=1)
-        return Op(func, op.args, op.kwargs, op.results, op.unpack, path=op.path)
+        return self._behind(op, given=2, found=1)
 
     def _padding(self, op: Op) -> Op | None:
-        if not self._only_first(op) or op.results[1] is not None:
+        return self._behind(op, given=1, found=2)
+
+    def _behind(self, op: Op, *, given: int, found: int) -> Op | None:
+        """The second result is sizes or lengths, which have no axis of draws."""
+        first, second = op.results
+        if not self._only_first(op) or self._is_used(second):
             return None
-        func = _Behind(op.func, given=1, found=2)
-        return Op(func, op.args, op.kwargs, op.results, op.unpack, path=op.path)
+        func = _Behind(op.func, given=given, found=found)
+        return Op(func, op.args, op.kwargs, (first, None), op.unpack, path=op.path)
+
+    def _is_used(self, number: int | None) -> bool:
+        read = (n for op in self.tape.ops for n in op.reads())
+        return number is not None and (
+            number in read or Ref(number) in self.tape.outputs
+        )
 
     # ------------------------------------------------------------ the rest
 

@@ -18,6 +18,7 @@ from caveat.sampling.passes import Pass
 
 _aten = torch.ops.aten
 _MOST_VIEWS = 9
+_FEW = 1 << 15  # numbers, for which one operation is faster than several
 
 
 def _max_pool2d(
@@ -30,7 +31,7 @@ def _max_pool2d(
 ) -> Tensor:
     height, width = kernel_size[0], kernel_size[-1]
     covers = tuple(stride) in ((), (height, width))
-    if rest or not covers or not _is_plain(x) or run.recorder.is_noisy(x):
+    if rest or not covers or not _is_large_and_plain(x) or run.recorder.is_noisy(x):
         return run.recorder.run(func, x, kernel_size, stride, *rest)
     if height * width > _MOST_VIEWS or x.shape[-2] < height or x.shape[-1] < width:
         return run.recorder.run(func, x, kernel_size, stride, *rest)
@@ -47,10 +48,12 @@ def _max_pool2d(
     return result
 
 
-def _is_plain(x: Tensor) -> bool:
+def _is_large_and_plain(x: Tensor) -> bool:
     if is_fake(type(x)):  # a graph is to say what the model does
         return False
-    return x.device.type == "cpu" and x.is_floating_point() and x.is_contiguous()
+    large = x.numel() > _FEW
+    plain = x.device.type == "cpu" and x.is_floating_point() and x.is_contiguous()
+    return large and plain
 
 
 RULES: dict[OpOverload, Callable[..., Any]] = {_aten.max_pool2d.default: _max_pool2d}
