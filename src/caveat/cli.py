@@ -162,7 +162,7 @@ def fit(  # noqa: PLR0913, an option each
     from caveat.frames import Dialect, fit_file
 
     with _running():
-        checked_output(output)
+        checked_output(output, table)
         model = fit_file(
             table,
             target=target,
@@ -225,11 +225,15 @@ def predict(  # noqa: PLR0913, an option each
     """
     if draws is not None and tolerance is not None:
         raise typer.BadParameter("--draws and --tolerance cannot both be given.")
+    from caveat._drafts import checked_output
     from caveat.files import load_frame
     from caveat.frames import Asking, Dialect, predict_file
+    from caveat.predictive.base import count_of
 
     with _running():
         asking = Asking.of(level=level, n_draws=draws, tolerance=tolerance, seed=seed)
+        if output != "-":
+            checked_output(output, model)
         done = predict_file(
             load_frame(model),
             table,
@@ -244,7 +248,7 @@ def predict(  # noqa: PLR0913, an option each
         for note in done.notes:
             typer.echo(f"caveat: note: {note}", err=True)
         if output != "-":
-            typer.echo(f"written: {output}, {done.n_rows} rows", err=True)
+            typer.echo(f"written: {output}, {count_of(done.n_rows, 'row')}", err=True)
 
 
 @app.command()
@@ -281,7 +285,7 @@ def report(  # noqa: PLR0913, an option each
     from caveat.reports import report_table
 
     with _running():
-        checked_output(output)
+        checked_output(output, model, table)
         made = report_table(
             load_frame(model),
             table,

@@ -32,6 +32,7 @@ from caveat.frames.learning import (
     learn_target,
     unit_of,
 )
+from caveat.frames.leaking import warn_of_leaks
 from caveat.frames.reading import TableSource, as_source
 from caveat.frames.schema import Schema
 from caveat.frames.values import MISSING, Spelling
@@ -166,6 +167,7 @@ class FrameModel:
         rows = rows.filter(pa.array(has))
         schema = learn_columns(rows, own, wishes, origin, spelling)
         x = Encoder(schema).matrix(rows, source.name)
+        warn_of_leaks(schema, x, y.astype(str) if y.dtype == object else y)
         if estimator is None:
             kind = DropoutClassifier if classify else DropoutRegressor
             estimator = kind(preset=preset, random_state=seed, progress=progress)
