@@ -25,6 +25,7 @@ from caveat.estimators import (
 from caveat.evaluation import PrecisionCalibration, TemperatureCalibration
 from caveat.frames.answers import Answers, Asking, answer_columns, answer_types
 from caveat.frames.encoding import Encoder
+from caveat.frames.leaking import warn_of_leaks
 from caveat.frames.learning import (
     Origin,
     Wishes,
@@ -32,7 +33,6 @@ from caveat.frames.learning import (
     learn_target,
     unit_of,
 )
-from caveat.frames.leaking import warn_of_leaks
 from caveat.frames.reading import TableSource, as_source
 from caveat.frames.schema import Schema
 from caveat.frames.values import MISSING, Spelling
