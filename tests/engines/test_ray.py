@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from caveat.engines import Engine, spread
@@ -16,6 +17,7 @@ from caveat.errors import MissingExtraError, ParameterError
 from caveat.papers.runner import complete
 from caveat.scoring import score
 from tests.engines.test_local import killed_once
+from tests.estimators.test_search_cv import a_search, some_rows
 from tests.papers.squares import Squares
 from tests.scoring.conftest import model, plain, tables  # noqa: F401, fixtures
 from tests.scoring.data import N_UNITS, checksums
@@ -112,6 +114,12 @@ def test_a_cluster_answers_as_processes_do(model, tables, plain, tmp_path):  # n
             other, n_workers=1
         )
         assert own.path("csv").read_text() == other.path("csv").read_text()
+
+        found = a_search(engine="ray", n_workers=2).fit(*some_rows())
+        np.testing.assert_allclose(
+            found.cv_results_["mean_test_score"],
+            a_search().fit(*some_rows()).cv_results_["mean_test_score"],
+        )
     assert not ray.is_initialized()
 
 

@@ -113,7 +113,9 @@ def _check_reachable(address: str | None) -> None:
         return  # "auto", "local" or a name, which Ray answers at once
     try:
         with socket.create_connection((host.strip("[]"), int(port)), _REACH) as found:
-            why = None if _is_tls() or _speaks(found) else "something else answers there"
+            why = (
+                None if _is_tls() or _speaks(found) else "something else answers there"
+            )
     except (OSError, OverflowError) as error:
         why = str(error)
     if why is not None:

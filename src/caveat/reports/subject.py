@@ -234,9 +234,13 @@ class RegressionSubject(ReportSubject):
     @cached_property
     def width(self) -> Estimate:
         """Mean width of the intervals of ``level``; of some rows, if there are many."""
-        rows = some_rows(self.n_rows, _SOME)
-        lower, upper = self.intervals(rows)
+        lower, upper = self.intervals(self.measured_rows)
         return Estimate.of_mean(upper - lower)
+
+    @cached_property
+    def measured_rows(self) -> Rows:
+        """The rows whose intervals are measured: all, or some of very many."""
+        return some_rows(self.n_rows, _SOME)
 
     def intervals(self, rows: Rows) -> tuple[Array, Array]:
         """Ends of the intervals of some rows."""

@@ -217,7 +217,7 @@ def validated(
         return Key(whole, spec, pair[0].name)
 
     wanted = list(dict.fromkeys(pairs))
-    if running.get("n_workers", 1) == 1 and running.get("engine") is not Engine.ray:
+    if _is_here(running):
         validate = partial(_validate, seed, folds, running)
         found = _in_fleets(wanted, store, key, validate, folds)
     else:
@@ -230,6 +230,12 @@ def validated(
 
 
 Scores = dict[Pair, BestScale]
+
+
+def _is_here(running: Running) -> bool:
+    """Whether nobody asks for other processes."""
+    alone = running.get("n_workers", 1) == 1 and running.get("address") is None
+    return alone and running.get("engine") is not Engine.ray
 
 
 def _in_fleets(
