@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clon
 from sklearn.utils.validation import check_is_fitted
 
 from caveat import _validation as validation
-from caveat.engines import Engine
 from caveat.errors import InputTypeError, ParameterError
 from caveat.estimators.base import Array, regression_rows
 from caveat.estimators.noise_head import NoiseHead
@@ -289,13 +288,12 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         )[0]
 
     def _running(self, progress: bool | None) -> Running:
-        validation.one_of("engine", self.engine, [str(one) for one in Engine])
         if self.n_workers is not None:
             validation.positive_int("n_workers", self.n_workers)
         return {
             "progress": progress,
             "n_workers": self.n_workers,
-            "engine": Engine(self.engine),
+            "engine": self.engine,
             "address": self.address,
         }
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from caveat import _validation as validation
 from caveat._progress import ProgressBar
 from caveat._version import __version__
 from caveat.engines import Engine, spread
@@ -116,8 +117,8 @@ class Running(TypedDict, total=False):
     n_workers : int or None
         With 1, the default, all is done in this process, as fleets. Else a candidate is
         a job for one of so many processes; None is one per core.
-    engine : Engine
-        Processes of this machine, or Ray.
+    engine : Engine, or its name
+        Processes of this machine ("local"), or Ray ("ray").
     address : str or None
         Of a Ray cluster; by default one is started on this machine.
     """
@@ -125,7 +126,7 @@ class Running(TypedDict, total=False):
     n_threads: int | None
     progress: bool | None
     n_workers: int | None
-    engine: Engine
+    engine: Engine | str
     address: str | None
 
 
@@ -235,7 +236,13 @@ Scores = dict[Pair, BestScale]
 def _is_here(running: Running) -> bool:
     """Whether nobody asks for other processes."""
     alone = running.get("n_workers", 1) == 1 and running.get("address") is None
-    return alone and running.get("engine") is not Engine.ray
+    return alone and _engine(running) is not Engine.ray
+
+
+def _engine(running: Running) -> Engine:
+    given = running.get("engine", Engine.local)
+    validation.one_of("engine", given, [str(one) for one in Engine])
+    return Engine(given)
 
 
 def _in_fleets(
@@ -262,7 +269,7 @@ def _spread(
         validate,
         pairs,
         running.get("n_workers", 1),
-        engine=running.get("engine", Engine.local),
+        engine=_engine(running),
         address=running.get("address"),
     )
     bar = ProgressBar("candidates", len(pairs), running.get("progress", False))
