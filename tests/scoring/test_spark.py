@@ -38,17 +38,19 @@ def spark():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Spark's own
 @pytest.mark.parametrize("make", [quick_model, quick_labels])
-def test_the_recipe_of_the_page(make, spark, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_recipe_of_the_page(make, spark, tmp_path):
     model = make()
-    caveat.save(model, "m.caveat")
+    caveat.save(model, tmp_path / "m.caveat")
     rows = mixed(300, seed=1).drop(columns=["y", "label"])
     rows["when"] = rows["when"].astype("datetime64[us]")  # Spark has no nanoseconds
-    Path("in").mkdir()
-    rows.to_parquet("in/a.parquet", row_group_size=100)
-    names = {"spark": spark, "caveat": caveat}
-    exec(FUNCTION[1] + CALL[1], names)
-    found = pq.read_table("out/")
+    (tmp_path / "in").mkdir()
+    rows.to_parquet(tmp_path / "in/a.parquet", row_group_size=100)
+    code = FUNCTION[1] + CALL[1]
+    for path in ("m.caveat", "in/", "out/"):  # Spark stays where it was started
+        assert f'"{path}"' in code
+        code = code.replace(f'"{path}"', f'"{tmp_path / path}"')
+    exec(code, {"spark": spark, "caveat": caveat})
+    found = pq.read_table(tmp_path / "out")
     expected = model.predict_table(rows)
     assert found.num_rows == 300 and found.schema.names == expected.schema.names
     key = "y_mean" if make is quick_model else "label_prob_high"
