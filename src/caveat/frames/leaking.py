@@ -1,6 +1,7 @@
 """Columns that say the target itself: most often they are not known beforehand."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,7 @@ _FEWEST = 10  # rows: of fewer, any column may fit by chance
 _ROUNDING = 1e-12  # of a correlation
 
 
-def warn_of_leaks(
-    schema: Schema, x: NDArray[np.float64], y: NDArray[np.generic]
-) -> None:
+def warn_of_leaks(schema: Schema, x: NDArray[np.float64], y: NDArray[Any]) -> None:
     """Warn of columns from which the target follows without an error.
 
     Parameters
@@ -48,9 +47,7 @@ def warn_of_leaks(
         )
 
 
-def _is_line(
-    column: Column, block: NDArray[np.float64], y: NDArray[np.generic]
-) -> bool:
+def _is_line(column: Column, block: NDArray[np.float64], y: NDArray[Any]) -> bool:
     """Whether the target is the column in other units."""
     if len(column.features) != 1:
         return False
@@ -60,9 +57,7 @@ def _is_line(
     return sizes > 0.0 and abs(float(given @ aimed)) >= (1.0 - _ROUNDING) * sizes
 
 
-def _names_classes(
-    column: Column, block: NDArray[np.float64], y: NDArray[np.generic]
-) -> bool:
+def _names_classes(column: Column, block: NDArray[np.float64], y: NDArray[Any]) -> bool:
     """Whether there is one value for each class."""
     n_classes = int(y.max()) + 1
     if len(column.categories) > n_classes or column.n_shown < len(column.categories):

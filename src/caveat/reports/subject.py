@@ -48,6 +48,7 @@ from caveat.reports.markup import measured, percent
 LEVEL = 0.9  # of the intervals that are shown
 _MOST_WORK = 4_000_000  # rows times draws whose distribution is asked for
 _SOME = 20_000  # rows that serve in any case
+_ROUNDING = 1e-9  # nats, below which a mutual information is none
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -322,7 +323,8 @@ class ClassificationSubject(ReportSubject):
     @cached_property
     def information(self) -> Array:
         """Mutual information of each row, in nats."""
-        return flat(self.predictive.mutual_information)
+        found = flat(self.predictive.mutual_information)
+        return np.where(found < _ROUNDING, 0.0, found)  # a difference of entropies
 
     @cached_property
     def reliability(self) -> ReliabilityCurve:
