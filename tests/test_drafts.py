@@ -44,3 +44,13 @@ def test_the_mode_is_that_of_any_new_file(tmp_path):
         draft.touch()
     modes = {p.stat().st_mode for p in tmp_path.iterdir()}
     assert len(modes) == 1
+
+
+def test_what_is_read_is_not_replaced(tmp_path):
+    table = tmp_path / "t.csv"
+    table.touch()
+    (tmp_path / "link.csv").symlink_to(table)
+    for other in (table, tmp_path / "link.csv", tmp_path / "." / "t.csv"):
+        with pytest.raises(ParameterError, match="would be lost"):
+            checked_output(other, tmp_path / "none", table)
+    assert checked_output(tmp_path / "new.csv", table, "-")

@@ -10,13 +10,15 @@ from typing import Any
 from caveat.errors import CaveatError, DataError, ParameterError
 
 
-def checked_output(path: Any) -> Path:
+def checked_output(path: Any, *inputs: Any) -> Path:
     """A path that a file can be written to, before anything long is done for it.
 
     Parameters
     ----------
     path : str or Path
         Where the file is to be; a link is followed.
+    *inputs : str or Path
+        Files that are read, which it must not replace.
 
     Returns
     -------
@@ -31,7 +33,20 @@ def checked_output(path: Any) -> Path:
             f"The folder of {found} must exist for it to be written. "
             f"{found.parent} does not; make it first."
         )
+    for other in inputs:
+        if _is_same(found, Path(other)):
+            raise ParameterError(
+                f"The output must not be {other}, which is read and would be lost; "
+                f"choose another name."
+            )
     return found
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.is_file() and other.samefile(one)
+    except OSError:  # the other is not there
+        return False
 
 
 @contextmanager

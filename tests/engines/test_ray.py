@@ -5,8 +5,10 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 
+import numpy as np
 import pytest
 
 from caveat.engines import Engine, spread
@@ -15,6 +17,7 @@ from caveat.errors import MissingExtraError, ParameterError
 from caveat.papers.runner import complete
 from caveat.scoring import score
 from tests.engines.test_local import killed_once
+from tests.estimators.test_search_cv import a_search, some_rows
 from tests.papers.squares import Squares
 from tests.scoring.conftest import model, plain, tables  # noqa: F401, fixtures
 from tests.scoring.data import N_UNITS, checksums
@@ -43,6 +46,48 @@ def test_a_cluster_that_is_not_there_is_told_soon():
     assert time.monotonic() - start < 15.0
 
 
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", None])
+def test_a_port_where_something_else_listens_is_told_soon(answer, monkeypatch):
+    """Ray would go on trying for minutes; None is a port that never answers."""
+    pytest.importorskip("ray")
+    monkeypatch.setattr(on_ray, "_REACH", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            caller, _ = server.accept()
+            if answer is None:
+                done.wait(5.0)
+            else:
+                caller.sendall(answer)
+            caller.close()
+
+        done = threading.Event()
+        other = threading.Thread(target=serve, daemon=True)
+        other.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ParameterError, match="No Ray cluster could be reached at"):
+            on_ray._check_reachable(address)
+        done.set()
+        other.join()
+
+
+def test_a_cluster_that_does_not_start_is_told():
+    """As on a machine that is too busy: Ray raises a plain Exception then."""
+
+    class Busy:
+        @staticmethod
+        def is_initialized():
+            return False
+
+        @staticmethod
+        def init(**_):
+            raise Exception("The current node timed out during startup.\nMore.")
+
+    with pytest.raises(ParameterError, match=r"on this machine: .*timed out.* local"):
+        with on_ray._cluster(Busy, 2, None):
+            pass
+
+
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_cluster_answers_as_processes_do(model, tables, plain, tmp_path):  # noqa: F811
@@ -69,6 +114,12 @@ def test_a_cluster_answers_as_processes_do(model, tables, plain, tmp_path):  # n
             other, n_workers=1
         )
         assert own.path("csv").read_text() == other.path("csv").read_text()
+
+        found = a_search(engine="ray", n_workers=2).fit(*some_rows())
+        np.testing.assert_allclose(
+            found.cv_results_["mean_test_score"],
+            a_search().fit(*some_rows()).cv_results_["mean_test_score"],
+        )
     assert not ray.is_initialized()
 
 

@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import caveat.training.search as module
+from caveat.engines import Engine
 from caveat.errors import InputTypeError, ParameterError
 from caveat.estimators import (
     DropoutClassifier,
@@ -269,3 +270,77 @@ def test_what_makes_no_sense_is_refused(case):
     search_cv, error, message = BAD[case]
     with pytest.raises(error, match=message):
         search_cv.fit(*some_rows())
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    """What other processes would be asked for; here one after the other."""
+    asked = []
+
+    def spread(run, pairs, n_workers=None, **how):
+        asked.append({"n_workers": n_workers, **how})
+        for pair in pairs:
+            asked[-1].setdefault("done", []).append(pair[1].drop_rate)
+            yield pair, run(pair)
+
+    monkeypatch.setattr(module, "spread", spread)
+    return asked
+
+
+@pytest.mark.parametrize("space", [None, {"drop_rate": [0.01, 0.1, 0.5]}])
+def test_a_candidate_is_a_job_if_there_are_workers(space, jobs):
+    X, y = some_rows()
+    how = {"space": space, "n_trials": 3, "at_once": 2}
+    if space is not None:
+        pytest.importorskip("optuna")
+    here = a_search(**how).fit(X, y)
+    assert not jobs
+    there = a_search(**how, n_workers=2, engine="ray", address="auto").fit(X, y)
+    assert jobs[0]["n_workers"] == 2 and jobs[0]["engine"] is Engine.ray
+    assert jobs[0]["address"] == "auto"
+    assert there.best_params_ == here.best_params_
+    for name in ("mean_test_score", "precision_scale"):
+        np.testing.assert_allclose(there.cv_results_[name], here.cv_results_[name])
+
+
+def test_jobs_that_were_done_are_in_the_store(jobs, tmp_path, monkeypatch):
+    """Stopped after the first one: the others are asked for, and it is not."""
+    X, y = some_rows()
+    own = {"cache": tmp_path / "scores.jsonl", "n_workers": 2}
+    validate, done = module._validate_alone, []
+
+    def stopped(seed, folds, pair):
+        if done:
+            raise KeyboardInterrupt
+        done.append(pair[1].drop_rate)
+        return validate(seed, folds, pair)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_validate_alone", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            a_search((0.01, 0.1, 0.5), **own).fit(X, y)
+    whole = a_search((0.01, 0.1, 0.5), **own).fit(X, y)
+    assert done == [0.01] and jobs[-1]["done"] == [0.1, 0.5]
+    alone = a_search((0.01, 0.1, 0.5), cache=own["cache"]).fit(X, y)  # the same store
+    assert np.array_equal(
+        *(found.cv_results_["mean_test_score"] for found in (whole, alone))
+    )
+
+
+def test_engines_of_a_search_are_checked():
+    X, y = some_rows()
+    with pytest.raises(ParameterError, match="engine must be one of"):
+        a_search(engine="spark").fit(X, y)
+    with pytest.raises(ParameterError, match="n_workers"):
+        a_search(n_workers=0).fit(X, y)
+    with pytest.raises(ParameterError, match="address is of a Ray cluster"):
+        a_search(n_workers=2, address="auto").fit(X, y)
+
+
+@pytest.mark.slow
+def test_workers_find_what_one_process_finds():
+    X, y = some_rows()
+    here, there = (a_search(n_workers=n).fit(X, y) for n in (1, 2))
+    np.testing.assert_allclose(
+        here.cv_results_["mean_test_score"], there.cv_results_["mean_test_score"]
+    )

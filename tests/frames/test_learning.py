@@ -223,3 +223,39 @@ def test_rows_without_a_target_are_left_out_and_counted():
     assert model.schema.n_rows == 3 and model.schema.target.n_missing == 1
     assert model.schema.columns[0].fill == 3.0
     assert "left out: 1 rows without a target" in model.schema.lines()
+
+
+BIG = [str(2**53 + i) for i in range(30)]
+
+
+def test_whole_numbers_that_floats_merge_are_named():
+    """2^53 and 2^53 + 1 are one float64: as numbers they would be mixed up."""
+    for values in (BIG, BIG[:3]):
+        schema = schema_of(texts(a=["1", "2"], big=values), origin=UNTYPED)
+        [dropped] = schema.dropped
+        assert dropped.name == "big" and "beyond 2^53" in dropped.reason
+        typed = pa.table({"y": range(30), "a": [1, 2] * 15, "big": map(int, BIG)})
+        assert schema_of(typed).dropped[0].reason == dropped.reason
+    codes = texts(a=["1", "2"], big=BIG[:3])
+    kept = schema_of(codes, origin=UNTYPED, categories=("big",))
+    assert set(kept.columns[1].categories) == set(BIG[:3])
+
+
+def test_a_target_that_floats_merge():
+    table, own = pa.table({"y": BIG}), {"origin": UNTYPED, "spelling": Spelling()}
+    with pytest.raises(DataError, match=r"row 30: .* beyond 2\^53.*subtract"):
+        learn_target(table, "y", classify=False, **own)
+    target, labels, _ = learn_target(table, "y", classify=True, **own)
+    assert target.kind == "text" and labels.tolist() == BIG
+
+
+@pytest.mark.parametrize("style", ["%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d", "%m/%d/%y"])
+def test_dates_in_other_styles_are_never_categories_in_silence(style):
+    """However few there are: a new date would be an unseen category."""
+    days = pd.date_range("2024-01-01", periods=4).strftime(style).tolist()
+    schema = schema_of(texts(a=["1", "2"], day=days), origin=UNTYPED)
+    assert "looks like dates" in schema.dropped[0].reason
+    kept = schema_of(texts(a=["1", "2"], day=days), origin=UNTYPED, use=("day",))
+    assert kept.columns[1].kind == "category"
+    versions = texts(a=["1", "2"], v=["1.2.3", "10.0.0.1"])
+    assert not schema_of(versions, origin=UNTYPED).dropped

@@ -265,7 +265,56 @@ def test_a_full_disk(kind, model, tmp_path):
         )
 
 
-def test_a_file_may_take_the_place_of_its_input(model, tmp_path):
+def test_a_file_does_not_take_the_place_of_its_input(model, tmp_path):
     path = written(tmp_path, ".csv")
-    predict_file(model, path, path)
-    assert path.read_text().startswith('"y_mean"')
+    before = path.read_bytes()
+    with pytest.raises(ParameterError, match="is read and would be lost"):
+        predict_file(model, path, path)
+    assert path.read_bytes() == before
+
+
+def test_lines_that_end_in_a_return_alone(model, tmp_path):
+    text = NEW[:20].to_csv(index=False)
+    for name, ending in (("n.csv", "\n"), ("r.csv", "\r"), ("rn.csv", "\r\n")):
+        (tmp_path / name).write_bytes(text.replace("\n", ending).encode())
+        predict_file(model, tmp_path / name, tmp_path / f"{name}.arrow")
+    found = [pa.ipc.open_file(tmp_path / f"{n}.csv.arrow") for n in ("n", "r", "rn")]
+    assert found[0].read_all() == found[1].read_all() == found[2].read_all()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (gzip.compress(b"size\n1\n"), r"packed by gzip.*\.gz"),
+        (b"PAR1....", "Parquet; pass --format parquet"),
+        (b"ARROW1..", "Arrow; pass --format arrow"),
+        (b"PK\x03\x04..", "zip archive"),
+    ],
+)
+def test_other_formats_under_the_name_of_csv(data, why, model, tmp_path):
+    (tmp_path / "f.csv").write_bytes(data)
+    with pytest.raises(DataError, match=rf"f\.csv must be CSV\. It .*{why}"):
+        predict_file(model, tmp_path / "f.csv", tmp_path / "o.csv")
+
+
+def test_kept_columns_that_are_nested(model, tmp_path):
+    table = pa.Table.from_pandas(NEW[:3], preserve_index=False)
+    table = table.append_column("more", pa.array([{"p": [1, None]}] * 3))
+    pq.write_table(table, tmp_path / "n.parquet")
+    with pytest.raises(ParameterError, match=r"CSV.*cannot hold.*'more'.*--keep"):
+        predict_file(model, tmp_path / "n.parquet", tmp_path / "o.csv", keep=True)
+    predict_file(model, tmp_path / "n.parquet", tmp_path / "o.jsonl", keep=True)
+    first = json.loads((tmp_path / "o.jsonl").read_text().splitlines()[0])
+    assert first["more"] == {"p": [1, None]}
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_a_kept_column_that_comes_late(model, tmp_path, monkeypatch):
+    """Of JSON lines, whose rows need not name the same columns."""
+    monkeypatch.setattr("caveat.frames.jsonlines._AT_ONCE", 2)
+    rows = NEW[:3].assign(when=NEW["when"][:3].astype(str)).to_dict("records")
+    rows[2]["late"] = "x"
+    (tmp_path / "f.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataError, match=r"f\.jsonl, after row 2: the column 'late'"):
+        predict_file(model, tmp_path / "f.jsonl", tmp_path / "o.csv", keep=True)
+    assert predict_file(model, tmp_path / "f.jsonl", tmp_path / "o.csv").n_rows == 3

@@ -18,7 +18,7 @@ def test_the_column_that_drives_comes_first():
     by_name, drivers = found(x, 1.0 + x[:, 2] ** 2)
     assert drivers.found[0].column.name == "column 2"
     assert by_name["column 2"].share > 0.8 and by_name["column 2"].is_sure
-    assert by_name["column 2"].trend == "is highest in places"
+    assert by_name["column 2"].trend.startswith("is highest at ")
     assert by_name["column 0"].share < 0.05 and not by_name["column 0"].is_sure
 
 

@@ -404,3 +404,4 @@ def test_a_million_rows_are_quick_and_small():
     assert time.process_time() - started < 5.0
     check(made)
     assert "judged on 400,000 rows drawn at random" in made.html
+    assert "width of intervals is the mean of 20,000 rows" in made.html

@@ -1,5 +1,6 @@
 """Killed at random points, and taken up: the rows and bytes of one process."""
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -74,14 +75,26 @@ def test_two_processes_one_of_them_killed(model, tables, plain, tmp_path):
     assert checksums(tmp_path / "out") == checksums(plain)
 
 
+def workers_of(pid: int) -> list[int]:
+    """Worker processes of a process, by what Linux tells; of Ray, of its node."""
+    found, todo = [], [pid]
+    while todo:
+        own = children_of(todo.pop())
+        todo += own
+        found += own
+    marks = (b"spawn_main", b"ray::")
+    return [n for n in found if any(mark in cmdline(n) for mark in marks)]
+
+
 def children_of(pid: int) -> list[int]:
-    """Worker processes of a process, by what Linux tells."""
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    try:
-        found = [int(number) for number in path.read_text().split()]
-        return [n for n in found if b"spawn_main" in cmdline(n)]
-    except OSError:
-        return []
+    """The processes that it has started."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):  # by any of its threads
+        try:
+            found += [int(number) for number in path.read_text().split()]
+        except OSError:
+            continue
+    return found
 
 
 def cmdline(pid: int) -> bytes:
@@ -93,13 +106,17 @@ def cmdline(pid: int) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("engine", ["local", "ray"])
 def test_workers_and_drivers_of_the_command_are_killed_twenty_times(
-    model, tables, plain, tmp_path
+    engine, model, tables, plain, tmp_path
 ):
     """The command with two workers; after each kill of a driver it is taken up."""
+    if engine == "ray":
+        pytest.importorskip("ray")
     rng, folder, kills = random.Random(0), tmp_path / "out", []
     command = [sys.executable, "-m", "caveat.cli", "score", str(model), str(tables)]
     command += [str(folder), "--workers", "2", "--resume", "--draws", "3000"]
+    command += ["--engine", engine]
     folder.mkdir()
     while len(kills) < 20:
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
@@ -130,10 +147,11 @@ def killing(process, rng, most):
         time.sleep(rng.uniform(0.2, 5.0))
         if process.poll() is not None:
             return
-        workers = children_of(process.pid)
+        workers = workers_of(process.pid)
         if workers and rng.random() < 0.6:
-            os.kill(rng.choice(workers), signal.SIGKILL)
-            yield "worker"
+            with contextlib.suppress(ProcessLookupError):  # it was faster
+                os.kill(rng.choice(workers), signal.SIGKILL)
+                yield "worker"
         elif workers or rng.random() < 0.2:
             process.kill()
             process.wait()

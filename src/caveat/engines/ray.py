@@ -19,6 +19,8 @@ _LOOK_UP = 0.2  # seconds between looks for Ctrl-C
 _PATIENCE = 1.0  # seconds that a cluster of ours has to end in
 _REACH = 5.0  # seconds that the address of a cluster has to answer in
 _AHEAD = 2  # jobs waiting for each that runs
+_SETTINGS, _FRAME = b"\x04", 9  # a kind of frame of HTTP/2; bytes of the head of one
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5)
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a warning about GPUs
@@ -89,8 +91,8 @@ def _cluster(ray: Any, n_workers: int | None, address: str | None) -> Iterator[N
             logging_level="ERROR",
             log_to_driver=False,
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        why = str(error).splitlines()[0]
+    except Exception as error:  # Ray raises all kinds, a plain one among them
+        why = (str(error).splitlines() or [type(error).__name__])[0]
         where = "on this machine" if address is None else f"at {address}"
         raise ParameterError(
             f"No Ray cluster could be reached {where}: {why} Check the address, or "
@@ -110,12 +112,31 @@ def _check_reachable(address: str | None) -> None:
     if not (host and port.isdigit()):
         return  # "auto", "local" or a name, which Ray answers at once
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _REACH).close()
+        with socket.create_connection((host.strip("[]"), int(port)), _REACH) as found:
+            why = (
+                None if _is_tls() or _speaks(found) else "something else answers there"
+            )
     except (OSError, OverflowError) as error:
+        why = str(error)
+    if why is not None:
         raise ParameterError(
-            f"No Ray cluster could be reached at {address}: {error}. Check the "
-            f"address, or use processes (--engine local)."
-        ) from error
+            f"No Ray cluster could be reached at {address}: {why}. Check the address, "
+            f"or use processes (--engine local)."
+        )
+
+
+def _speaks(found: socket.socket) -> bool:
+    """Whether HTTP/2, in which all parts of Ray talk, is answered by its settings."""
+    found.sendall(_GREETING)
+    answer = b""
+    while len(answer) < _FRAME and (more := found.recv(_FRAME)):
+        answer += more
+    return answer[3:4] == _SETTINGS
+
+
+def _is_tls() -> bool:
+    """Then a greeting in plain text is not answered."""
+    return os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
 
 
 def _end_soon(ray: Any) -> None:

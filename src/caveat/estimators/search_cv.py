@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from caveat import _validation as validation
 from caveat.errors import InputTypeError, ParameterError
 from caveat.estimators.base import Array, regression_rows
 from caveat.estimators.noise_head import NoiseHead
@@ -22,7 +23,7 @@ from caveat.theory import log_density_shift
 from caveat.training.bayesian import Choices, LogUniform, bayesian_search
 from caveat.training.scaling import Scaling
 from caveat.training.schedules import Schedule
-from caveat.training.search import Choice, Task, grid_search
+from caveat.training.search import Choice, Running, Task, grid_search
 from caveat.training.spec import NetworkSpec
 from caveat.training.stores import FileStore
 
@@ -64,6 +65,13 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
     cache : str or Path, optional
         File of scores. A fit that was interrupted or killed goes on from there, if X,
         y, the settings and ``random_state`` are the same.
+    n_workers : int or None, default 1
+        With 1 candidates are trained in this process, on all its cores. Else each is a
+        job for one of so many processes; None is one per core. Scores are the same.
+    engine : {"local", "ray"}
+        Processes of this machine, or Ray (``pip install 'caveat[scale]'``).
+    address : str, optional
+        Of a Ray cluster; by default one is started on this machine.
     random_state : int, RandomState, Generator or None
         Of the order of rows, the networks and the candidates asked for.
 
@@ -116,6 +124,9 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         n_trials: int = 30,
         at_once: int = 4,
         cache: Any = None,
+        n_workers: int | None = 1,
+        engine: str = "local",
+        address: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.drop_rate = drop_rate
@@ -127,6 +138,9 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         self.n_trials = n_trials
         self.at_once = at_once
         self.cache = cache
+        self.n_workers = n_workers
+        self.engine = engine
+        self.address = address
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -260,7 +274,7 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
                 self._grid(base),
                 seed=seed,
                 store=store,
-                progress=template.progress,
+                **self._running(template.progress),
             )[0]
         return bayesian_search(
             [task],
@@ -270,8 +284,18 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
             n_trials=self.n_trials,
             at_once=self.at_once,
             store=store,
-            progress=template.progress,
+            **self._running(template.progress),
         )[0]
+
+    def _running(self, progress: bool | None) -> Running:
+        if self.n_workers is not None:
+            validation.positive_int("n_workers", self.n_workers)
+        return {
+            "progress": progress,
+            "n_workers": self.n_workers,
+            "engine": self.engine,
+            "address": self.address,
+        }
 
     def _lists(self) -> dict[str, list[Any]]:
         """What a grid is made of."""

@@ -16,6 +16,12 @@ _BLOCK = 1 << 21  # bytes that are parsed at a time
 # As Arrow tells it; a handler of bad rows would fail on texts that are not UTF-8.
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
 _OTHERS = (";", "\t", "|", ",")
+_BINARY = {  # how files begin that are none
+    b"\x1f\x8b": "is packed by gzip; let its name end in .gz",
+    b"PAR1": "is Parquet; pass --format parquet",
+    b"ARROW1": "is Arrow; pass --format arrow",
+    b"PK\x03\x04": "is a zip archive, such as a workbook; save it as CSV",
+}
 
 
 class _Rest(io.RawIOBase):
@@ -137,6 +143,9 @@ class CsvReader:
     def _header(self, head: bytes) -> list[str]:
         if not head.strip(b"\xef\xbb\xbf \t\r\n"):
             raise DataError(f"{self._source} must hold a header and rows. It is empty.")
+        for start, told in _BINARY.items():
+            if head.startswith(start):
+                raise DataError(f"{self._source} must be CSV. It {told}.")
         if head[:2] in (b"\xff\xfe", b"\xfe\xff") and self._encoding == "utf-8":
             raise DataError(
                 f"{self._source} must be UTF-8. It seems to be UTF-16; pass "
@@ -151,7 +160,8 @@ class CsvReader:
             raise ParameterError(f"There is no encoding {self._encoding!r}.") from error
         if "\x00" in text[:1000]:
             raise DataError(f"{self._source} must be a text file. It is binary.")
-        rows = csv.reader(io.StringIO(text), delimiter=self._delimiter)
+        lines = io.StringIO(text, newline="")  # a lone \r ends a line, too
+        rows = csv.reader(lines, delimiter=self._delimiter)
         try:
             names = next(row for row in rows if row)
         except (StopIteration, csv.Error) as error:

@@ -32,11 +32,13 @@ from caveat.frames.values import (
     are_times,
     are_truths,
     as_texts,
+    first_not,
     have_decimal_comma,
     is_instant,
     is_number,
     is_text,
     labels,
+    merged_by_floats,
     numbers,
     times,
     truths,
@@ -51,7 +53,10 @@ _ID = re.compile(
     r"(?i)^(.*[_ .-])?(id|uuid|guid|index|idx|rowid|row_?number)$|^.*[a-z]Id$"
 )
 _LARGEST = 2.0**53  # whole numbers beyond it are no longer told apart
-_SLASHED = r"^\d{1,4}[/.]\d{1,2}[/.]\d{1,4}"
+_SLASHED = (  # 31/5/24, 31.05.2024, 2024/05/31, and what may follow
+    r"^(\d{1,2}/\d{1,2}/(\d{2}|\d{4})|\d{1,2}\.\d{1,2}\.\d{4}|"
+    r"\d{4}[/.]\d{1,2}[/.]\d{1,2})([ T].*)?$"
+)
 _PHASES = {"day": 1.0, "week": 14.0, "year": 365.0}  # days that are to be covered
 
 
@@ -169,6 +174,13 @@ def learn_target(
     if not classify:
         found = numbers(values, place, spelling)
         has = ~np.isnan(found)
+        if merged_by_floats(values, found):
+            at = int(np.nanargmax(np.abs(found)))
+            raise place.error(
+                at,
+                f"is the target, and {values[at].as_py()} is beyond 2^53, where "
+                f"numbers are not told apart; subtract a constant first",
+            )
         return _target(name, NUMBER, False, unit, has), found[has], has
     return _labels(values, kind, place, spelling, unit)
 
@@ -190,15 +202,16 @@ def _labels(
         found = numbers(values, place, spelling)
         has = ~np.isnan(found)
         own = found[has]
-        if not bool((own == np.rint(own)).all()) or np.abs(own).max() >= _LARGEST:
+        if not bool((own == np.rint(own)).all()):
             at = int(np.flatnonzero(has)[np.argmax(own != np.rint(own))])
             raise place.error(
                 at,
                 f"is to be classified and must hold texts, booleans or whole numbers, "
                 f"and this is {found[at]:g}; leave out --classify for a regression",
             )
-        whole = own.astype(np.int64)
-        return _target(place.column, INTEGER, True, unit, has), whole, has
+        if np.abs(own).max() < _LARGEST:
+            whole = own.astype(np.int64)
+            return _target(place.column, INTEGER, True, unit, has), whole, has
     texts = labels(values, place)
     has = texts.is_valid().to_numpy(zero_copy_only=False)
     named = np.array(texts.drop_null().to_pylist(), dtype=object)
@@ -290,6 +303,8 @@ def _learned(
     found = numbers(values, place, spelling) if is_number else truths(values, place)
     if kind == NUMBER and not is_wanted:
         reason = _identifier(found, name)
+        if merged_by_floats(values, found):
+            reason = "whole numbers beyond 2^53, as codes are; --category keeps it"
         if reason is not None:
             return Dropped(name, reason)
     return _numeric(found, name, kind, unit)
@@ -388,13 +403,12 @@ def _category(
         return Dropped(place.column, nothing)
     n_known = len(texts) - int(missing.sum())
     many = len(seen) >= _FEWEST_IDS and len(seen) > _SHARE_OF_IDS * n_known
+    if not is_wanted and first_not(texts.drop_null(), _SLASHED) is None:
+        why = "looks like dates, which must be as 2024-05-31; --use takes categories"
+        return Dropped(place.column, why)
     if many and not is_wanted:
-        slashed = pc.match_substring_regex(texts.drop_null(), _SLASHED)
-        if pc.all(slashed).as_py():
-            why = "it looks like dates, which must be as 2024-05-31"
-        else:
-            why = f"{len(seen)} different texts; --use keeps it"
-        return Dropped(place.column, f"identifier-like, {why}")
+        why = f"identifier-like, {len(seen)} different texts; --use keeps it"
+        return Dropped(place.column, why)
     shown = len(seen) if len(seen) <= _MOST_SHOWN else _MOST_SHOWN - 1
     own = (place.column, CATEGORY, unit, int(missing.sum()), None)
     return Column(*own, categories=tuple(seen), n_shown=shown)

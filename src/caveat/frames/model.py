@@ -25,6 +25,7 @@ from caveat.estimators import (
 from caveat.evaluation import PrecisionCalibration, TemperatureCalibration
 from caveat.frames.answers import Answers, Asking, answer_columns, answer_types
 from caveat.frames.encoding import Encoder
+from caveat.frames.leaking import warn_of_leaks
 from caveat.frames.learning import (
     Origin,
     Wishes,
@@ -166,6 +167,7 @@ class FrameModel:
         rows = rows.filter(pa.array(has))
         schema = learn_columns(rows, own, wishes, origin, spelling)
         x = Encoder(schema).matrix(rows, source.name)
+        warn_of_leaks(schema, x, y.astype(str) if y.dtype == object else y)
         if estimator is None:
             kind = DropoutClassifier if classify else DropoutRegressor
             estimator = kind(preset=preset, random_state=seed, progress=progress)

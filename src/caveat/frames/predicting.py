@@ -87,7 +87,8 @@ def predict_file(  # noqa: PLR0913, a door: all but the files by name
     writes = writes or Dialect()
     kind = writes.format_of(str(output))
     if str(output) != "-":
-        checked_output(output)
+        inputs = () if isinstance(source, TableSource) else (source,)
+        checked_output(output, *inputs)
     done = 0
     with ExitStack() as stack:
         table = stack.enter_context(open_table(source, reads))
@@ -118,7 +119,16 @@ def _blocks(
     kept: list[Any] = []
     done, waiting = table.first_row, 0
     columns = None if keep else list(encoder.schema.needed)
+    names: list[str] | None = None
     for batch in table.batches(columns):
+        names = names or batch.schema.names
+        if keep and batch.schema.names != names:  # of JSON lines
+            late = [name for name in batch.schema.names if name not in names]
+            raise DataError(
+                f"{table.name}, after row {done}: the column {late[0]!r} is not among "
+                f"those of the rows before; name it in the first row, as null, or "
+                f"leave out --keep."
+            )
         x.append(encoder.matrix(batch, table.name, done))
         if keep:
             kept.append(_kept(batch, table, encoder, done, is_typed=is_typed))

@@ -59,7 +59,8 @@ class Dialect:
         if ending not in _ENDINGS:
             raise ParameterError(
                 f"{path} must end in one of {', '.join(_ENDINGS)} (CSV and JSON lines "
-                f"also with .gz), or its format must be given: --format csv."
+                f"also with .gz), or its format must be given: --format csv, of the "
+                f"output --output-format csv."
             )
         return _ENDINGS[ending]
 

@@ -150,6 +150,30 @@ def numbers(values: Any, place: Place, spelling: Spelling) -> Array:
     return plain
 
 
+def merged_by_floats(values: Any, found: Array) -> bool:
+    """Whether whole numbers beyond 2^53 differ that are the same as float64.
+
+    Parameters
+    ----------
+    values : pyarrow.Array
+        Of :func:`as_texts`.
+    found : array, shape (rows,)
+        What :func:`numbers` makes of them.
+
+    Returns
+    -------
+    bool
+    """
+    known = found[~np.isnan(found)]
+    if not len(known) or np.abs(known).max() < 2.0**53:
+        return False
+    is_whole = pa.types.is_integer(values.type) or (
+        is_text(values.type) and first_not(values, r"^[+-]?\d+$") is None
+    )
+    count = pc.count_distinct(values, mode="only_valid").as_py()
+    return bool(is_whole and count > len(np.unique(known)))
+
+
 def _parsed(texts: Any, place: Place, spelling: Spelling) -> Any:
     plain = texts
     if spelling.decimal == ",":

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from caveat._drafts import said_of, whole_file
 from caveat.errors import ParameterError
 from caveat.frames.reading import ARROW, CSV, JSON, PARQUET, Dialect
+from caveat.frames.schema import some
 
 _GROUP = 1 << 16  # rows of a row group of Parquet
 Write = Callable[[Any], None]
@@ -95,7 +96,16 @@ def _to_stream(
         delimiter=dialect.delimiter_of(where), quoting_style="needed"
     )
     sink = pa.PythonFile(stream, "w")
-    with arrow_csv.CSVWriter(sink, schema, write_options=options) as writer:
+    try:
+        writer = arrow_csv.CSVWriter(sink, schema, write_options=options)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        nested = [f.name for f in schema if pa.types.is_nested(f.type)]
+        which = f"the columns {some(nested)}" if nested else "some columns"
+        raise ParameterError(
+            f"{where} is CSV, which cannot hold {which} ({error}). Write Parquet or "
+            f"JSON lines, or leave out --keep."
+        ) from error
+    with writer:
         yield writer.write_table
 
 
@@ -128,4 +138,8 @@ def _plain(value: Any) -> Any:
         return None
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, dict):
+        return {str(name): _plain(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(own) for own in value]
     return value if isinstance(value, bool | int | float | str | None) else str(value)

@@ -58,7 +58,9 @@ class Driver:
         order = np.corrcoef(np.arange(len(means)), rankdata(means))[0, 1]
         if order > 0.8:
             return "rises with it"
-        return "falls with it" if order < -0.8 else "is highest in places"
+        if order < -0.8:
+            return "falls with it"
+        return f"is highest at {np.array(self.groups)[known][means.argmax()]}"
 
 
 @final
@@ -198,7 +200,8 @@ def _ranges(
             continue
         low = inside[numbers[inside].argmin()]
         high = inside[numbers[inside].argmax()]
-        names.append(f"{column.word(low)} to {column.word(high)}")
+        ends = dict.fromkeys((column.word(low), column.word(high)))
+        names.append(" to ".join(ends))
     return names
 
 

@@ -253,6 +253,12 @@ def _notes(subject: AnySubject, caught: list[warnings.WarningMessage]) -> list[s
                 "The predictive has no observation noise: its intervals are for the "
                 "output of the model, not for what will be observed."
             )
+        measured = len(subject.measured_rows)
+        if measured < subject.n_rows:
+            found.append(
+                f"The width of intervals is the mean of {measured:,} rows drawn at "
+                f"random."
+            )
         judged = len(subject.judged_rows)
         if judged < subject.n_rows:
             found.append(

@@ -48,6 +48,7 @@ from caveat.reports.markup import measured, percent
 LEVEL = 0.9  # of the intervals that are shown
 _MOST_WORK = 4_000_000  # rows times draws whose distribution is asked for
 _SOME = 20_000  # rows that serve in any case
+_ROUNDING = 1e-9  # nats, below which a mutual information is none
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -234,9 +235,13 @@ class RegressionSubject(ReportSubject):
     @cached_property
     def width(self) -> Estimate:
         """Mean width of the intervals of ``level``; of some rows, if there are many."""
-        rows = some_rows(self.n_rows, _SOME)
-        lower, upper = self.intervals(rows)
+        lower, upper = self.intervals(self.measured_rows)
         return Estimate.of_mean(upper - lower)
+
+    @cached_property
+    def measured_rows(self) -> Rows:
+        """The rows whose intervals are measured: all, or some of very many."""
+        return some_rows(self.n_rows, _SOME)
 
     def intervals(self, rows: Rows) -> tuple[Array, Array]:
         """Ends of the intervals of some rows."""
@@ -318,7 +323,8 @@ class ClassificationSubject(ReportSubject):
     @cached_property
     def information(self) -> Array:
         """Mutual information of each row, in nats."""
-        return flat(self.predictive.mutual_information)
+        found = flat(self.predictive.mutual_information)
+        return np.where(found < _ROUNDING, 0.0, found)  # a difference of entropies
 
     @cached_property
     def reliability(self) -> ReliabilityCurve:

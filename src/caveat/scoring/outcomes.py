@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 from caveat.errors import DataError
+from caveat.predictive.base import count_of
 
 
 @final
@@ -70,9 +71,10 @@ class UnitsFailedError(DataError):
     def of(cls, failures: Sequence[Failed], saved: int, output: object) -> Self:
         """With the first failure in words, and all of them attached."""
         more = "" if len(failures) == 1 else f" (and {len(failures) - 1} more)"
+        kept = f"{count_of(saved, 'unit')} {'is' if saved == 1 else 'are'}"
         error = cls(
-            f"{failures[0].why.rstrip('.')}{more}. {saved} units are saved in "
-            f"{output}; mend it and go on with --resume (resume=True)."
+            f"{failures[0].why.rstrip('.')}{more}. {kept} saved in {output}; mend it "
+            f"and go on with --resume (resume=True)."
         )
         error.failures = tuple(failures)
         return error

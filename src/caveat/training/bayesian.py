@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from caveat.evaluation.precision import BestScale
 from caveat.training.search import (
     Choice,
     Folds,
+    Running,
     Task,
     best_choice,
     folds_by_size,
@@ -95,13 +96,6 @@ class Choices:
 Space = Mapping[str, LogUniform | Choices]
 
 
-class Running(TypedDict, total=False):
-    """How the work is done; see :func:`caveat.training.grid_search`."""
-
-    n_threads: int | None
-    progress: bool | None
-
-
 def bayesian_search(
     tasks: Sequence[Task],
     space: Space,
@@ -139,7 +133,8 @@ def bayesian_search(
         Scores found there are not computed again. A search that was interrupted asks
         for the same candidates again, and goes on where it was.
     **running
-        ``n_threads`` and ``progress``, as for :func:`caveat.training.grid_search`.
+        ``n_threads``, ``n_workers``, ``engine`` and others, as for
+        :func:`caveat.training.grid_search`; candidates of a round run side by side.
 
     Returns
     -------

@@ -6,15 +6,20 @@ only rates, depth, length-scale and epochs need a grid.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from caveat import _validation as validation
+from caveat._progress import ProgressBar
 from caveat._version import __version__
+from caveat.engines import Engine, spread
 from caveat.errors import ParameterError
 from caveat.evaluation.precision import BestScale
 from caveat.training.ensembles import Ensemble, Problem, fit_ensembles
@@ -34,6 +39,7 @@ __all__ = [
     "Fold",
     "Folds",
     "Memory",
+    "Running",
     "Store",
     "Task",
     "best_choice",
@@ -99,6 +105,31 @@ class Choice:
     scores: dict[NetworkSpec, BestScale]
 
 
+class Running(TypedDict, total=False):
+    """How the work of a search is done; it changes no score but by rounding.
+
+    Attributes
+    ----------
+    n_threads : int or None
+        Cores to use in this process, by default as many as torch does.
+    progress : bool or None
+        Show a progress bar; None shows it on a terminal.
+    n_workers : int or None
+        With 1, the default, all is done in this process, as fleets. Else a candidate is
+        a job for one of so many processes; None is one per core.
+    engine : Engine, or its name
+        Processes of this machine ("local"), or Ray ("ray").
+    address : str or None
+        Of a Ray cluster; by default one is started on this machine.
+    """
+
+    n_threads: int | None
+    progress: bool | None
+    n_workers: int | None
+    engine: Engine | str
+    address: str | None
+
+
 def grid_search(
     tasks: Sequence[Task],
     specs: Sequence[NetworkSpec],
@@ -106,8 +137,7 @@ def grid_search(
     seed: int = 0,
     folds: Folds = folds_by_size,
     store: Store | None = None,
-    n_threads: int | None = None,
-    progress: bool | None = False,
+    **running: Unpack[Running],
 ) -> list[Choice]:
     """The best spec of each task by validation log-likelihood.
 
@@ -123,10 +153,9 @@ def grid_search(
         From the number of rows of a task to its folds.
     store : Store, optional
         Scores found there are not computed again.
-    n_threads : int, optional
-        Cores to use, by default as many as torch does.
-    progress : bool or None
-        Show a progress bar; None shows it on a terminal.
+    **running
+        ``n_threads``, ``progress``, ``n_workers``, ``engine`` and ``address``; see
+        :class:`Running`.
 
     Returns
     -------
@@ -145,14 +174,7 @@ def grid_search(
     if not specs:
         raise ParameterError("specs must hold at least one. Got none.")
     pairs = [(task, spec) for task in tasks for spec in specs]
-    scores = validated(
-        pairs,
-        seed=seed,
-        folds=folds,
-        store=store,
-        n_threads=n_threads,
-        progress=progress,
-    )
+    scores = validated(pairs, seed=seed, folds=folds, store=store, **running)
     found: dict[Task, dict[NetworkSpec, BestScale]] = {task: {} for task in tasks}
     for (task, spec), score in zip(pairs, scores, strict=True):
         found[task][spec] = score
@@ -168,8 +190,7 @@ def validated(
     seed: int = 0,
     folds: Folds = folds_by_size,
     store: Store | None = None,
-    n_threads: int | None = None,
-    progress: bool | None = False,
+    **running: Unpack[Running],
 ) -> list[BestScale]:
     """Validation scores of specs, each on its task; those stored are not redone.
 
@@ -177,8 +198,10 @@ def validated(
     ----------
     pairs : sequence of (Task, NetworkSpec)
         What to train, and on what.
-    seed, folds, store, n_threads, progress
+    seed, folds, store
         As for :func:`grid_search`.
+    **running
+        Likewise.
 
     Returns
     -------
@@ -194,14 +217,70 @@ def validated(
         whole = fingerprint(prints[pair[0]].encode(), spec.encode())
         return Key(whole, spec, pair[0].name)
 
-    # Fleets do not depend on what is stored: a resumed search rounds like a whole one.
-    for fleet in _fleets(list(dict.fromkeys(pairs)), folds):
-        missing = [pair for pair in fleet if store.get(key(pair)) is None]
-        if not missing:
-            continue
-        scores = _validate(missing, seed, folds, n_threads, progress)
-        store.put(dict(zip(map(key, missing), scores, strict=True)))
+    wanted = list(dict.fromkeys(pairs))
+    if _is_here(running):
+        validate = partial(_validate, seed, folds, running)
+        found = _in_fleets(wanted, store, key, validate, folds)
+    else:
+        missing = [pair for pair in wanted if store.get(key(pair)) is None]
+        found = _spread(missing, partial(_validate_alone, seed, folds), running)
+    with closing(found):  # Ctrl-C, too: nobody waits for what runs now
+        for scores in found:
+            store.put({key(pair): score for pair, score in scores.items()})
     return [_stored(store, key(pair)) for pair in pairs]
+
+
+Scores = dict[Pair, BestScale]
+
+
+def _is_here(running: Running) -> bool:
+    """Whether nobody asks for other processes."""
+    alone = running.get("n_workers", 1) == 1 and running.get("address") is None
+    return alone and _engine(running) is not Engine.ray
+
+
+def _engine(running: Running) -> Engine:
+    given = running.get("engine", Engine.local)
+    validation.one_of("engine", given, [str(one) for one in Engine])
+    return Engine(given)
+
+
+def _in_fleets(
+    pairs: Sequence[Pair],
+    store: Store,
+    key: Callable[[Pair], Key],
+    validate: Callable[[Sequence[Pair]], list[BestScale]],
+    folds: Folds,
+) -> Generator[Scores, None, None]:
+    """In this process. What is stored does not change a fleet, nor how it rounds."""
+    for fleet in _fleets(pairs, folds):
+        missing = [pair for pair in fleet if store.get(key(pair)) is None]
+        if missing:
+            yield dict(zip(missing, validate(missing), strict=True))
+
+
+def _spread(
+    pairs: Sequence[Pair],
+    validate: Callable[[Pair], BestScale],
+    running: Running,
+) -> Generator[Scores, None, None]:
+    """On other processes or a cluster, a pair each, as they end."""
+    answers = spread(
+        validate,
+        pairs,
+        running.get("n_workers", 1),
+        engine=_engine(running),
+        address=running.get("address"),
+    )
+    bar = ProgressBar("candidates", len(pairs), running.get("progress", False))
+    with bar, closing(answers):
+        for pair, score in answers:
+            yield {pair: score}
+            bar.advance()
+
+
+def _validate_alone(seed: int, folds: Folds, pair: Pair) -> BestScale:
+    return _validate(seed, folds, {"n_threads": 1, "progress": False}, [pair])[0]
 
 
 def _stored(store: Store, key: Key) -> BestScale:
@@ -251,11 +330,7 @@ def _fleets(pairs: Sequence[Pair], folds: Folds) -> Iterator[list[Pair]]:
 
 
 def _validate(
-    pairs: Sequence[Pair],
-    seed: int,
-    folds: Folds,
-    n_threads: int | None,
-    progress: bool | None,
+    seed: int, folds: Folds, running: Running, pairs: Sequence[Pair]
 ) -> list[BestScale]:
     parts = [(pair, fold) for pair in pairs for fold in folds(len(pair[0].x))]
     problems = [
@@ -269,7 +344,10 @@ def _validate(
         for number, ((task, spec), fold) in enumerate(parts)
     ]
     ensembles = fit_ensembles(
-        problems, seed=seed, n_threads=n_threads, progress=progress
+        problems,
+        seed=seed,
+        n_threads=running.get("n_threads"),
+        progress=running.get("progress", False),
     )
     found: dict[int, list[Residuals]] = {}
     for (pair, fold), ensemble in zip(parts, ensembles, strict=True):

@@ -1,0 +1,48 @@
+"""``main``: all commands, and errors as words and exit codes."""
+
+import typer
+
+# isort: off
+from caveat.cli import demonstrating as demonstrating  # each adds its command, in
+from caveat.cli import fitting as fitting  # the order of --help
+from caveat.cli import predicting as predicting
+from caveat.cli import reporting as reporting
+from caveat.cli import scoring as scoring
+from caveat.cli import auditing as auditing
+from caveat.cli import serving as serving
+from caveat.cli import reproducing as reproducing
+from caveat.cli import data as data
+
+# isort: on
+from caveat.cli.app import app
+from caveat.errors import CaveatError, StoppedError
+
+_INTERRUPTED = 130  # the exit code that shells know for Ctrl-C
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        What stands after ``caveat``; by default the arguments of the process.
+
+    Returns
+    -------
+    int
+        The exit code: 0 if all went well (also if the reader of a pipe has gone), 1
+        for an error that is told in words, 2 for arguments that make no sense, 130 if
+        it was stopped by Ctrl-C.
+    """
+    try:
+        app(args=argv, prog_name="caveat")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except StoppedError as stopped:
+        typer.echo(f"caveat: {stopped}", err=True)
+        return _INTERRUPTED
+    except CaveatError as error:
+        typer.echo(f"caveat: {error}", err=True)
+        return 1
+    return 0
