@@ -7,6 +7,7 @@ asked at 80 % of its capacity for ``--seconds``: latencies, statuses, growth of 
 
 import argparse
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -71,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen, _ = parser.parse_known_args(given)
     if chosen.child is not None:
         return _child(*chosen.child)
+    gc.freeze()  # pauses of the clients are not the server's
     turns, each = (1, 1.5) if chosen.quick else (3, 10.0)
     rates, loads = {}, {}
     for name in chosen.models:

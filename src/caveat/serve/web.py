@@ -17,6 +17,7 @@ from caveat.errors import ParameterError
 from caveat.serve.batching import Batcher
 from caveat.serve.describing import DESCRIPTION, described, docs_page, name_models
 from caveat.serve.guarding import RequestGuard, Shortcut
+from caveat.serve.heap import settled_heap
 from caveat.serve.inferring import ROUTES, Answering, infer
 from caveat.serve.limits import Limits
 from caveat.serve.metrics import Metrics
@@ -76,7 +77,8 @@ def app(
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(service.batcher.start)
-        yield
+        with settled_heap():
+            yield
         await asyncio.to_thread(service.batcher.stop)
 
     web = FastAPI(
