@@ -294,8 +294,8 @@ def _finish(job: QueuedJob, found: Arrays, *, is_fine: bool) -> None:
     if wrong is not None:
         name, row = wrong
         words = (
-            f"Row {row + 1}: {name} is not a finite number; the inputs are too far from "
-            f"what the model was fitted on."
+            f"Row {row + 1}: {name} is not a finite number; the inputs are too far "
+            f"from what the model was fitted on."
         )
         _fail(job, RefusedError(words))
         return

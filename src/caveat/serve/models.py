@@ -1,5 +1,6 @@
 """Models as a server sees them: what goes in, what comes out, and how."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
@@ -394,6 +395,11 @@ def served(model: Any) -> ServedModel:
         return TableModel(model)
     if hasattr(model, "predictive") and hasattr(model, "n_features_in_"):
         return MatrixModel(model)
+    if isinstance(model, str | os.PathLike):
+        raise InputTypeError(
+            f"A model to serve must be a model, not the name of a file: give "
+            f"caveat.load({os.fspath(model)!r}), or run caveat serve with the file."
+        )
     raise InputTypeError(
         f"A model to serve must be a FrameModel, a fitted estimator of Caveat, or a "
         f"caveat.serve.NetworkModel. Got {type(model).__name__}."
