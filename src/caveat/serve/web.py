@@ -125,11 +125,13 @@ def _add_protocol(web: FastAPI, service: Service) -> None:
         return as_json(own | {"extensions": ["binary_tensor_data"]})
 
     @web.get("/v2/health/live", tags=["protocol"])
+    @web.head("/v2/health/live", include_in_schema=False)
     async def live() -> Response:
         """Whether the process runs."""
         return as_json({"live": True})
 
     @web.get("/v2/health/ready", tags=["protocol"], responses=described(BUSY))
+    @web.head("/v2/health/ready", include_in_schema=False)
     async def ready() -> Response:
         """Whether requests are taken."""
         is_ready = service.batcher.is_ready
@@ -209,6 +211,7 @@ def _add_pages(web: FastAPI, service: Service) -> None:
     headers = {"content-security-policy": _SECURITY}
 
     @web.get("/", include_in_schema=False)
+    @web.head("/", include_in_schema=False)
     async def root() -> Response:
         return HTMLResponse(page, headers=headers)
 
