@@ -1,7 +1,7 @@
 """What a server has loaded by its first request is not searched for rubbish again.
 
 Python's collector looks at every object now and then, and with torch in the house that
-takes more than a tenth of a second, in which nobody is answered.
+takes longer than many a budget, and nobody is answered meanwhile.
 """
 
 import gc
