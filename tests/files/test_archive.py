@@ -270,3 +270,13 @@ def test_settings_of_a_network_are_checked_before_it_is_filled(tmp_path):
         with pytest.raises(DataError, match="damaged, or was not"):
             caveat.load(tmp_path / "m", model=other)
         assert torch.equal(other[0].weight, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("m.onnx", "ONNX Runtime"), ("m.pt", "MCDropout"), ("m.pkl", "caveat.save")],
+)
+def test_files_of_other_kinds_are_told_apart(tmp_path, name, remedy):
+    (tmp_path / name).write_bytes(b"something else")
+    with pytest.raises(DataError, match=remedy):
+        caveat.load(tmp_path / name)

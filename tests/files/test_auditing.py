@@ -60,3 +60,8 @@ def test_weights_that_do_not_fit(tmp_path):
     save_file({"other": torch.ones(1)}, path)
     with pytest.raises(DataError, match="does not fit the network"):
         audit_built(f"{HERE}:build", weights=path, shapes=["5,4"])
+
+
+def test_an_exported_graph_is_not_audited():
+    with pytest.raises(ParameterError, match="the exported graph"):
+        audit_built("m.onnx")

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -90,3 +91,13 @@ def test_sigterm_under_load_loses_nothing_that_was_accepted(tmp_path, served_mod
     assert process.returncode == 0
     with pytest.raises(OSError):
         http.client.HTTPConnection("127.0.0.1", port, timeout=2).request("GET", "/")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
+def test_an_address_that_cannot_be_had_is_said_first(host, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ParameterError, match="cannot listen"):
+            run([tmp_path / "none.caveat"], host=host, port=port)

@@ -123,3 +123,28 @@ def test_without_a_life_nothing_is_answered_and_nothing_hangs(served_models):
 
     ready, answer = asyncio.run(asked())
     assert ready.status_code == answer.status_code == 503
+
+
+def test_head_is_answered_where_balancers_ask(address):
+    for path in ("/", "/v2/health/live", "/v2/health/ready"):
+        found = CLIENT.head(f"http://{address}{path}")
+        assert found.status_code == 200 and not found.content
+
+
+@pytest.mark.parametrize("row", [["1", 2, 3], [True, 2, 3], [[1], 2, 3], [{}, 2, 3]])
+def test_rows_of_a_network_hold_numbers_only(address, row):
+    found = ask(address, "net", {"rows": [[1, 2, 3], row]})
+    assert found.status_code == 400, found.text
+    assert "numbers" in found.json()["error"]
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, "0.9", True])
+def test_a_level_lies_between_0_and_1(address, level):
+    found = ask(address, "net", {"rows": [[1, 2, 3]], "level": level})
+    assert "above 0 and below 1" in found.json()["error"]
+
+
+def test_a_constant_that_json_lacks_is_named_once(address):
+    raw = b'{"rows": [[NaN, 1, 2]]}'
+    found = CLIENT.post(f"http://{address}/v1/models/net/predict", content=raw)
+    assert found.json()["error"] == "The body must be JSON, which has no NaN."

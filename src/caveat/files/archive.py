@@ -97,6 +97,27 @@ def read_archive(path: Any) -> Archive:
     return Archive(description["kind"], description["content"], tensors)
 
 
+# Files that people have instead, by their endings, and what to do.
+_OTHERS = (
+    (
+        (".onnx", ".pt2"),
+        " It is an exported graph: run it with ONNX Runtime or torch.export.load. "
+        "Caveat takes the module or estimator that it was made from; save that with "
+        "caveat.save.",
+    ),
+    (
+        (".pt", ".pth", ".ckpt", ".bin", ".safetensors"),
+        " It is of torch: load its weights into the module, and give that to "
+        "caveat.MCDropout.",
+    ),
+    (
+        (".pkl", ".pickle", ".joblib"),
+        " Pickles run code when they are read: load it where it is trusted, and write "
+        "the estimator with caveat.save.",
+    ),
+)
+
+
 def _members(where: Path) -> tuple[bytes, bytes]:
     try:
         size = where.stat().st_size
@@ -177,8 +198,9 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _damaged(where: Path, why: str, cause: BaseException | None = None) -> NoReturn:
+    remedy = next((own for ends, own in _OTHERS if where.suffix in ends), "")
     raise DataError(
-        f"{where} is not a whole model file of caveat.save: {why}."
+        f"{where} is not a whole model file of caveat.save: {why}.{remedy}"
     ) from cause
 
 

@@ -48,6 +48,12 @@ def audit_built(name: str, *, weights: Any = None, shapes: Sequence[str] = ()) -
 
 def _built(name: str) -> tuple[nn.Module, tuple[Any, ...]]:
     module, sign, function = name.partition(":")
+    if name.endswith((".onnx", ".pt2")):
+        raise ParameterError(
+            f"An audit runs a torch.nn.Module, named as package.module:function. Got "
+            f"the exported graph {name!r}, of which exporters leave dropout out or fix "
+            f"it: name the function that builds the module it was made from."
+        )
     if not (module and sign and function):
         raise ParameterError(
             f"The network must be named as package.module:function. Got {name!r}."

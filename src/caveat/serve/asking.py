@@ -126,13 +126,16 @@ def _number(
     if value is None:
         return None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if name == "level" and not (is_number and above < value < most):
+        refuse(
+            f"level must be a number above 0 and below 1, such as 0.9. "
+            f"Got {quoted(value)}."
+        )
     if not is_number or not above < value <= most or not math.isfinite(value):
         refuse(
             f"{name} must be a number above {above:g}, at most {most:g}. "
             f"Got {quoted(value)}."
         )
-    if name == "level" and value == most:
-        refuse(f"level must be below 1. Got {quoted(value)}.")
     return float(value)
 
 

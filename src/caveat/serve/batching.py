@@ -22,6 +22,7 @@ from caveat.serve.models import ServedModel
 from caveat.serve.refusing import BUSY, RefusedError, quoted, refuse
 
 _SMALL, _LARGE = (1, 8), (16, 256)  # rows and draws of the first answers
+_LONGER = 0.005  # seconds: a window with a budget
 _MEETING = 2.0  # seconds, for batches of other sizes
 FAULT = 500
 
@@ -161,13 +162,18 @@ class Batcher:
                     return []
                 self._news.wait()
             first = self._waiting[0]
-            until = first.arrived + self._limits.window
+            until = first.arrived + self._window(first.settings.budget)
             while not self._stopping and self._rows_like(first) < self._most_rows():
                 left = until - time.monotonic()
                 if left <= 0.0:
                     break
                 self._news.wait(left)
             return self._taken(first)
+
+    def _window(self, budget: float | None) -> float:
+        """For how long a request waits for others; a budget leaves time for more."""
+        own = self._limits.window
+        return own if budget is None else max(own, min(_LONGER, 0.1 * budget))
 
     def _most_rows(self) -> int:
         return self._limits.batch_rows
@@ -288,8 +294,8 @@ def _finish(job: QueuedJob, found: Arrays, *, is_fine: bool) -> None:
     if wrong is not None:
         name, row = wrong
         words = (
-            f"Row {row + 1}: {name} is not a finite number; the inputs are too far from "
-            f"what the model was fitted on."
+            f"Row {row + 1}: {name} is not a finite number; the inputs are too far "
+            f"from what the model was fitted on."
         )
         _fail(job, RefusedError(words))
         return

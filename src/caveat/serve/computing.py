@@ -11,8 +11,8 @@ from caveat.serve.asking import Settings
 from caveat.serve.models import ServedModel
 
 _AT_ONCE = 2**22  # numbers drawn at once
-# A network that is met with another number of rows is recorded anew, which takes ten
-# times as long as the answer, and few sizes are remembered.
+# A network that is met with another number of rows is recorded anew, which takes far
+# longer than the answer, and few sizes are remembered.
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
 
 

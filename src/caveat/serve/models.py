@@ -1,5 +1,6 @@
 """Models as a server sees them: what goes in, what comes out, and how."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
@@ -228,6 +229,7 @@ class _ArrayModel(ServedModel):
 
     def features_of_rows(self, rows: list[Any]) -> RowFeatures:
         try:
+            _refuse_other_than_numbers(rows)  # numpy makes numbers of '1' and true
             found = np.array(rows, dtype=np.float64)
         except (ValueError, TypeError, OverflowError):
             refuse(f"Rows must be lists of numbers of the shape {list(self.shape)}.")
@@ -394,10 +396,24 @@ def served(model: Any) -> ServedModel:
         return TableModel(model)
     if hasattr(model, "predictive") and hasattr(model, "n_features_in_"):
         return MatrixModel(model)
+    if isinstance(model, str | os.PathLike):
+        raise InputTypeError(
+            f"A model to serve must be a model, not the name of a file: give "
+            f"caveat.load({os.fspath(model)!r}), or run caveat serve with the file."
+        )
     raise InputTypeError(
         f"A model to serve must be a FrameModel, a fitted estimator of Caveat, or a "
         f"caveat.serve.NetworkModel. Got {type(model).__name__}."
     )
+
+
+def _refuse_other_than_numbers(rows: list[Any]) -> None:
+    values = rows
+    while list in (kinds := set(map(type, values))):
+        values = [v for part in values for v in (part if type(part) is list else ())]
+    if not kinds <= {int, float, type(None)}:
+        wrong = next(v for v in values if type(v) not in (int, float, type(None)))
+        refuse(f"Rows must be lists of numbers. Got {quoted(wrong)} among them.")
 
 
 def _draws_of(estimator: Any) -> int:

@@ -3,7 +3,7 @@
 import json
 from typing import Any, NoReturn
 
-from caveat.serve.refusing import quoted, refuse
+from caveat.serve.refusing import RefusedError, quoted, refuse
 
 
 def read_json(raw: bytes) -> dict[str, Any]:
@@ -22,6 +22,8 @@ def read_json(raw: bytes) -> dict[str, Any]:
         found = json.loads(
             raw.decode(), parse_constant=_constant, object_pairs_hook=_object
         )
+    except RefusedError:  # a ValueError, too
+        raise
     except UnicodeDecodeError:
         refuse("The body must be JSON in UTF-8.")
     except json.JSONDecodeError as error:

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ def run(
     token_file : str or Path, optional
         Tokens, one a line.
     """
+    _check_address(host, port)
     torch.set_num_threads(1)  # one process a core: threads only cost
     tokens = () if token_file is None else read_tokens(token_file)
     models: dict[str, Any] = {}
@@ -63,6 +65,22 @@ def run(
     )
     with contextlib.suppress(KeyboardInterrupt):  # the way to stop it
         DrainingServer(config, own.state.batcher.drain).run()
+
+
+def _check_address(host: str, port: int) -> None:
+    """Say what is wrong with an address before models are loaded."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(place)
+    except OSError as error:
+        raise ParameterError(
+            f"The server cannot listen on {host}, port {port}: {error.strerror}. Give "
+            f"an address of this machine and a free port (--host, --port; 0 takes any)."
+        ) from error
 
 
 def milliseconds(text: str) -> float:

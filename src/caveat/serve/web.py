@@ -17,6 +17,7 @@ from caveat.errors import ParameterError
 from caveat.serve.batching import Batcher
 from caveat.serve.describing import DESCRIPTION, described, docs_page, name_models
 from caveat.serve.guarding import RequestGuard, Shortcut
+from caveat.serve.heap import settled_heap
 from caveat.serve.inferring import ROUTES, Answering, infer
 from caveat.serve.limits import Limits
 from caveat.serve.metrics import Metrics
@@ -76,7 +77,8 @@ def app(
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(service.batcher.start)
-        yield
+        with settled_heap():
+            yield
         await asyncio.to_thread(service.batcher.stop)
 
     web = FastAPI(
@@ -123,11 +125,13 @@ def _add_protocol(web: FastAPI, service: Service) -> None:
         return as_json(own | {"extensions": ["binary_tensor_data"]})
 
     @web.get("/v2/health/live", tags=["protocol"])
+    @web.head("/v2/health/live", include_in_schema=False)
     async def live() -> Response:
         """Whether the process runs."""
         return as_json({"live": True})
 
     @web.get("/v2/health/ready", tags=["protocol"], responses=described(BUSY))
+    @web.head("/v2/health/ready", include_in_schema=False)
     async def ready() -> Response:
         """Whether requests are taken."""
         is_ready = service.batcher.is_ready
@@ -207,6 +211,7 @@ def _add_pages(web: FastAPI, service: Service) -> None:
     headers = {"content-security-policy": _SECURITY}
 
     @web.get("/", include_in_schema=False)
+    @web.head("/", include_in_schema=False)
     async def root() -> Response:
         return HTMLResponse(page, headers=headers)
 
