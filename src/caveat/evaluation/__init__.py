@@ -33,7 +33,9 @@ if TYPE_CHECKING:
         CoverageDisplay,
         ReliabilityDisplay,
     )
+    from caveat.evaluation.bars import ClassBarsDisplay
     from caveat.evaluation.displays import PredictiveDisplay, SoftmaxScatterDisplay
+    from caveat.evaluation.maps import MapDisplay
     from caveat.evaluation.selective_displays import (
         RetentionDisplay,
         RiskCoverageDisplay,
@@ -76,11 +78,15 @@ __all__ = [
     "RetentionDisplay",
     "PredictiveDisplay",
     "SoftmaxScatterDisplay",
+    "ClassBarsDisplay",
+    "MapDisplay",
 ]
 
 # matplotlib, an extra, is imported when a figure is asked for
 _DISPLAYS = {
+    "ClassBarsDisplay": "bars",
     "CoverageDisplay": "calibration_displays",
+    "MapDisplay": "maps",
     "PredictiveDisplay": "displays",
     "ReliabilityDisplay": "calibration_displays",
     "RetentionDisplay": "selective_displays",
