@@ -223,7 +223,7 @@ def table(records: Sequence[Score]) -> str:
 
 
 def gaps(records: Sequence[Score]) -> str:
-    """NLL less that of MAP, seed by seed: the base model and its test set are shared."""
+    """NLL less that of MAP, seed by seed: base model and test set are shared."""
     plain = {record.seed: record.nll for record in records if record.method == "MAP"}
     said = []
     for method in dict.fromkeys(r.method for r in records if r.method != "MAP"):
@@ -246,10 +246,10 @@ def page(records: Sequence[Score], quick: bool) -> str:
 
 Made by `{command}`.
 
-A BERT of two layers and 64 units learned ratings from film reviews (no dropout); adapters of
-rank 8 with `lora_dropout=0.2` fine-tuned it on {n_train:,} sentences. Test: {n_test:,} sentences. MC dropout is
-the mean over {n_draws} draws of the adapters that MAP uses without noise, the ensemble that of
-{n_members} adapters without noise.
+A BERT of two layers and 64 units learned ratings from film reviews (no dropout);
+adapters of rank 8 with `lora_dropout=0.2` fine-tuned it on {n_train:,} sentences.
+Test: {n_test:,} sentences. MC dropout is the mean over {n_draws} draws of the adapters
+that MAP uses without noise, the ensemble that of {n_members} adapters without noise.
 Means and standard errors over {n_seeds} seeds of the fine-tuning; base model and test
 sentences are the same in all, so their chance is not in the errors.
 
@@ -257,8 +257,8 @@ sentences are the same in all, so their chance is not in the errors.
 
 NLL less that of MAP, by seed: {gaps(records)}.
 
-This is one small model, one data set and one rate, none of them tuned; it says nothing of large
-models.
+This is one small model, one data set and one rate, none of them tuned; it says nothing
+of large models.
 """
 
 

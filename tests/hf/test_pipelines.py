@@ -96,7 +96,9 @@ def test_a_streamed_data_set():
     run, items = made("text-classification")
     whole = datasets.Dataset.from_dict({"text": items, "label": range(5)})
     expected = run(items)
-    assert_alike(list(run(row["text"] for row in whole.to_iterable_dataset())), expected)
+    assert_alike(
+        list(run(row["text"] for row in whole.to_iterable_dataset())), expected
+    )
     assert_alike(list(run(whole.to_iterable_dataset())), expected)  # by its "text"
     assert_alike(list(run(whole["text"])), expected)
 

@@ -11,7 +11,13 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 import caveat
-from caveat.errors import CaveatError, InputTypeError, NoAnswerError, ParameterError, ShapeError
+from caveat.errors import (
+    CaveatError,
+    InputTypeError,
+    NoAnswerError,
+    ParameterError,
+    ShapeError,
+)
 
 lightning = pytest.importorskip("lightning.pytorch")
 from caveat.lightning import PredictionWriter  # noqa: E402

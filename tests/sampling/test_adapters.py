@@ -85,7 +85,9 @@ def test_a_merged_adapter_is_named():
     model.merge_adapter()
     sites = caveat.audit(model, **CALL)
     assert not any("lora" in site.path for site in sites)
-    assert "6 of 6 adapters are merged" in str(sites) and "unmerge_adapter" in str(sites)
+    assert "6 of 6 adapters are merged" in str(sites) and "unmerge_adapter" in str(
+        sites
+    )
     model.unmerge_adapter()
     assert caveat.audit(model, **CALL).notes == ()
 

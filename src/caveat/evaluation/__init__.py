@@ -29,11 +29,11 @@ from caveat.evaluation.scores import score_of
 from caveat.evaluation.selective import RiskCoverage, aurc
 
 if TYPE_CHECKING:
+    from caveat.evaluation.bars import ClassBarsDisplay
     from caveat.evaluation.calibration_displays import (
         CoverageDisplay,
         ReliabilityDisplay,
     )
-    from caveat.evaluation.bars import ClassBarsDisplay
     from caveat.evaluation.displays import PredictiveDisplay, SoftmaxScatterDisplay
     from caveat.evaluation.maps import MapDisplay
     from caveat.evaluation.selective_displays import (

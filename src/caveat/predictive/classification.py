@@ -146,8 +146,8 @@ class ClassificationPredictive(Predictive):
             Where to draw (several of them for maps); a new figure by default.
         **style
             As for ``from_predictive`` of
-            :class:`caveat.evaluation.SoftmaxScatterDisplay` (``classes=``, ``inputs=``),
-            :class:`~caveat.evaluation.ClassBarsDisplay` (``classes=``, ``names=``,
+            :class:`caveat.evaluation.SoftmaxScatterDisplay` (``classes=``,
+            ``inputs=``), :class:`~caveat.evaluation.ClassBarsDisplay` (``classes=``, ``names=``,
             ``level=``, ``row=``) or :class:`~caveat.evaluation.MapDisplay` (``row=``,
             ``names=``).
 
