@@ -145,15 +145,13 @@ class ClassificationPredictive(Predictive):
         ax : Axes, optional
             Where to draw (several of them for maps); a new figure by default.
         **style
-            As for ``from_predictive`` of
-            :class:`caveat.evaluation.SoftmaxScatterDisplay` (``classes=``,
-            ``inputs=``), :class:`~caveat.evaluation.ClassBarsDisplay` (``classes=``, ``names=``,
-            ``level=``, ``row=``) or :class:`~caveat.evaluation.MapDisplay` (``row=``,
-            ``names=``).
+            As for ``from_predictive`` of the display: ``classes=`` and ``inputs=`` for
+            draws; ``classes=``, ``names=``, ``level=`` and ``row=`` for bars; ``row=``
+            and ``names=`` for maps.
 
         Returns
         -------
-        SoftmaxScatterDisplay, ClassBarsDisplay or MapDisplay
+        caveat.evaluation.SoftmaxScatterDisplay, ClassBarsDisplay or MapDisplay
             Drawn, with ``ax_`` and ``figure_``.
         """
         known = ("draws", "bars", "maps")
