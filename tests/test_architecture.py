@@ -77,7 +77,10 @@ def upward_calls() -> set[tuple[str, str]]:
 def test_only_figures_are_fetched_from_above():
     assert upward_calls() == {
         ("predictive/regression.py", "caveat.evaluation.displays"),
+        ("predictive/regression.py", "caveat.evaluation.maps"),
+        ("predictive/classification.py", "caveat.evaluation.bars"),
         ("predictive/classification.py", "caveat.evaluation.displays"),
+        ("predictive/classification.py", "caveat.evaluation.maps"),
     }
 
 

@@ -190,4 +190,6 @@ def test_bad_prompts():
     with pytest.raises(ParameterError, match="gap"):
         generate(model, input_ids=torch.tensor([[2, 5, 6]]), attention_mask=hole)
     with pytest.raises(ParameterError, match="at least one"):
-        generate(model, input_ids=torch.tensor([[2, 5]]), attention_mask=mask[:, :2] * 0)
+        generate(
+            model, input_ids=torch.tensor([[2, 5]]), attention_mask=mask[:, :2] * 0
+        )

@@ -96,7 +96,9 @@ def test_a_streamed_data_set():
     run, items = made("text-classification")
     whole = datasets.Dataset.from_dict({"text": items, "label": range(5)})
     expected = run(items)
-    assert_alike(list(run(row["text"] for row in whole.to_iterable_dataset())), expected)
+    assert_alike(
+        list(run(row["text"] for row in whole.to_iterable_dataset())), expected
+    )
     assert_alike(list(run(whole.to_iterable_dataset())), expected)  # by its "text"
     assert_alike(list(run(whole["text"])), expected)
 
@@ -179,7 +181,7 @@ def test_heads_that_look_for_the_end_of_a_text(pad):
 
 def test_long_texts_are_cut_if_that_is_asked_for():
     net, long = bert("SequenceClassification"), "good " * 40
-    with pytest.raises(ParameterError, match="32 tokens. Got 42"):
+    with pytest.raises(ParameterError, match=r"32 tokens\. Got 42"):
         pipeline("text-classification", net, tokenizer(), n_draws=2)(long)
     run = pipeline("text-classification", net, tokenizer(), n_draws=2, truncation=True)
     assert_alike(run(long), run("good " * 30))

@@ -11,7 +11,13 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 import caveat
-from caveat.errors import InputTypeError, NoAnswerError, ParameterError, ShapeError
+from caveat.errors import (
+    CaveatError,
+    InputTypeError,
+    NoAnswerError,
+    ParameterError,
+    ShapeError,
+)
 
 lightning = pytest.importorskip("lightning.pytorch")
 from caveat.lightning import PredictionWriter  # noqa: E402
@@ -139,6 +145,26 @@ def test_a_step_of_ones_own_and_several_loaders(data, tmp_path):
     torch.testing.assert_close(
         torch.tensor(means[1].to_pylist()), two.mean[:, 0].double().float()
     )
+
+
+def test_a_step_with_more_outputs_than_logits(data):
+    """Which tensor is meant must be said; then it is that of the module."""
+
+    class Rich(Net):
+        def predict_step(self, batch, batch_idx):
+            features = self.body(batch[0])
+            return {"logits": self(batch[0]), "features": features}
+
+    model = Rich(3).train()  # Lightning puts it in evaluation mode, we do not care
+    writer = PredictionWriter(
+        classify=True, n_draws=12, seed=2, output=lambda found: found["logits"]
+    )
+    predicted(model, writer, DataLoader(data, 16))
+    found = writer.predictive
+    assert found.probs.shape == (N, 3) and float(found.mutual_information.min()) > 0
+    assert found.n_draws == 12
+    with pytest.raises(CaveatError, match="output"):
+        predicted(model, PredictionWriter(classify=True), DataLoader(data, 16))
 
 
 def test_a_file_has_the_columns_of_the_command_line(data, tmp_path):

@@ -144,6 +144,13 @@ def test_draws_are_there_or_said_to_be_missing(predictive):
     assert draws.shape[1] == ROWS
 
 
+def test_every_kind_is_drawn(predictive):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    display = predictive.plot()
+    assert display.ax_.has_data() and display.figure_ is display.ax_.figure
+    plt.close("all")
+
+
 def test_samples_repeat_with_their_seed(predictive):
     one, two, other = (predictive.sample(50, seed=s) for s in (1, 1, 2))
     assert torch.equal(one, two)

@@ -78,7 +78,9 @@ def test_one_plan_with_padding_for_encoder_decoder_and_both(make, monkeypatch):
     monkeypatch.setattr(plans, "_made", lambda *args: made.append(1) or plain(*args))
     mc = caveat.MCDropout(make(), seed=0)
     for n in range(4, 14):
-        own = {} if make is not t5 else {"decoder_input_ids": tokens(n // 2)["input_ids"]}
+        own = (
+            {} if make is not t5 else {"decoder_input_ids": tokens(n // 2)["input_ids"]}
+        )
         mc.draws(**padded(n), **own, n_draws=1, progress=False)
     assert len(made) == 1
 

@@ -29,11 +29,13 @@ from caveat.evaluation.scores import score_of
 from caveat.evaluation.selective import RiskCoverage, aurc
 
 if TYPE_CHECKING:
+    from caveat.evaluation.bars import ClassBarsDisplay
     from caveat.evaluation.calibration_displays import (
         CoverageDisplay,
         ReliabilityDisplay,
     )
     from caveat.evaluation.displays import PredictiveDisplay, SoftmaxScatterDisplay
+    from caveat.evaluation.maps import MapDisplay
     from caveat.evaluation.selective_displays import (
         RetentionDisplay,
         RiskCoverageDisplay,
@@ -76,11 +78,15 @@ __all__ = [
     "RetentionDisplay",
     "PredictiveDisplay",
     "SoftmaxScatterDisplay",
+    "ClassBarsDisplay",
+    "MapDisplay",
 ]
 
 # matplotlib, an extra, is imported when a figure is asked for
 _DISPLAYS = {
+    "ClassBarsDisplay": "bars",
     "CoverageDisplay": "calibration_displays",
+    "MapDisplay": "maps",
     "PredictiveDisplay": "displays",
     "ReliabilityDisplay": "calibration_displays",
     "RetentionDisplay": "selective_displays",

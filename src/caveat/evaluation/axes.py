@@ -20,6 +20,7 @@ HATCHES = (
     "ooo",
     "+++",
 )  # colours, when printed in grey
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # the same for points
 SHADES = "cividis"  # from dark to light, in grey and for the colour-blind as well
 BLUE = COLOURS[0]
 GREY = "#636363"

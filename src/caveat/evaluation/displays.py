@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from caveat._validation import positive_int, unit_interval
 from caveat.errors import ParameterError, ShapeError
-from caveat.evaluation.axes import COLOURS, DASHES, Display, LineDisplay, shade
+from caveat.evaluation.axes import (
+    COLOURS,
+    DASHES,
+    MARKERS,
+    Display,
+    LineDisplay,
+    shade,
+)
 from caveat.evaluation.scores import as_array
 from caveat.evaluation.targets import regression_of
 from caveat.predictive import ClassificationPredictive, RegressionPredictive
@@ -266,7 +273,8 @@ class SoftmaxScatterDisplay(Display):
             x = centre[None, :] + spread[:, None]
             color = colors[number % len(colors)]
             y = shown[:, :, number]
-            ax.scatter(x, y, color=color, label=f"class {name}", **style)
+            own = {"marker": MARKERS[number % len(MARKERS)], **style}
+            ax.scatter(x, y, color=color, label=f"class {name}", **own)
         return self
 
 

@@ -245,11 +245,11 @@ def _prompts(model: Any, config: Any, ids: Any, mask: Any) -> list[Tensor]:
 def _unpadded(row: Tensor, kept: Tensor, number: int) -> Tensor:
     places = kept.nonzero()[:, 0]
     if not len(places):
-        raise ParameterError(f"A prompt must have at least one token. Got row {number}.")
+        raise ParameterError(f"A prompt needs at least one token. Got row {number}.")
     if int(places[-1] - places[0]) + 1 != len(places):
         raise ParameterError(
-            f"Padding must be at the ends of a prompt. Got an attention_mask with a gap "
-            f"in row {number}."
+            f"Padding must be at the ends of a prompt. Got an attention_mask with a "
+            f"gap in row {number}."
         )
     return row[places]
 

@@ -1,6 +1,6 @@
 """``caveat.hf.pipeline``: transformers' manners, with the doubt of every answer."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -88,7 +88,7 @@ class Pipeline:
         return found
 
 
-def pipeline(
+def pipeline(  # noqa: PLR0913, a door: options by name
     task: str,
     model: nn.Module,
     tokenizer: Any = None,

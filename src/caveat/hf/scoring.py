@@ -9,9 +9,9 @@ has (ledger E8 to E10)
 - the mutual information H[p̄] - mean of H[p_s], what of it the draws disagree on,
 
 and a text of tokens y_1 … y_L has the log-likelihood
-log((1/T) Σ_s Π_i p_s(y_i)) (ledger E190): probabilities of the whole text are averaged, so that a
-draw stays one function. It is not the sum of the log-probabilities above, in which
-every token may take another function.
+log((1/T) Σ_s Π_i p_s(y_i)) (ledger E190): probabilities of the whole text are averaged,
+so that a draw stays one function. It is not the sum of the log-probabilities above, in
+which every token may take another function.
 """
 
 import math

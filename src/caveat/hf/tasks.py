@@ -227,6 +227,7 @@ class Regression(HeadTask):
                 "in y. Got none; pass precision=1/s**2 for noise of standard "
                 "deviation s."
             )
+
     def encode(self, item: Any) -> Any:
         """Tokens of a string, or of a pair of strings."""
         return dict(self._tokens_of(*texts_of(item)))

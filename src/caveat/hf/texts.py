@@ -107,7 +107,8 @@ def _passage(model: Any, tokenizer: Any, text: Any) -> Passage:
     if has_encoder(model):
         if not pair:
             raise InputTypeError(
-                f"A model with an encoder needs pairs (source, target). Got {text!r:.80}."
+                f"A model with an encoder needs pairs (source, target). Got "
+                f"{text!r:.80}."
             )
         source, target = (_tokens(model, tokenizer, part) for part in parts)
         return Passage(decoder_start(model), _some(target, text), _some(source, text))

@@ -9,7 +9,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -17,15 +17,10 @@ from torch import Tensor
 from caveat import _validation
 from caveat._random import random_uniform, stream_key
 from caveat._upward import display
+from caveat.errors import DrawsNotKeptError, NoAnswerError
 from caveat.predictive.base import Predictive
 from caveat.predictive.moments import wide_dtype
 from caveat.predictive.tally import sampled_labels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    # a name for a reader; nothing is imported from above
-    SoftmaxScatterDisplay = Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,36 +132,49 @@ class ClassificationPredictive(Predictive):
                 found[column] = values
         return found
 
-    def plot(
-        self,
-        *,
-        classes: Sequence[int] | None = None,
-        ax: "Axes | None" = None,
-        **style: Any,
-    ) -> "SoftmaxScatterDisplay":
-        """Draw the probabilities of every draw, row by row; draws must be kept.
+    def plot(self, kind: str | None = None, *, ax: Any = None, **style: Any) -> Any:
+        """Draw the probabilities: of every draw, as bars, or as maps of pixels.
 
         Parameters
         ----------
-        classes : sequence of int, optional
-            Which classes; by default up to five, the most probable of any row.
+        kind : str, optional
+            ``"draws"``, a point for each draw, row and class; ``"bars"``, a bar for
+            each row and class, also where no draws are kept; ``"maps"``, of outputs of
+            shape (height, width): label, entropy and mutual information of one row. By
+            default maps of pictures, else draws where they are kept, else bars.
         ax : Axes, optional
-            Where to draw; a new figure by default.
+            Where to draw (several of them for maps); a new figure by default.
         **style
-            As for :meth:`caveat.evaluation.SoftmaxScatterDisplay.from_predictive`.
+            As for ``from_predictive`` of the display: ``classes=`` and ``inputs=`` for
+            draws; ``classes=``, ``names=``, ``level=`` and ``row=`` for bars; ``row=``
+            and ``names=`` for maps.
 
         Returns
         -------
-        SoftmaxScatterDisplay
+        caveat.evaluation.SoftmaxScatterDisplay, ClassBarsDisplay or MapDisplay
             Drawn, with ``ax_`` and ``figure_``.
         """
-        if classes is None:
+        known = ("draws", "bars", "maps")
+        kind = self._kind() if kind is None else _validation.one_of("kind", kind, known)
+        if kind == "draws" and style.get("classes") is None:
             peaks = self.probs.reshape(-1, self.probs.shape[-1]).amax(0)
-            classes = sorted(peaks.argsort(descending=True)[:5].tolist())
-        drawn: SoftmaxScatterDisplay = display(
-            "caveat.evaluation.displays:SoftmaxScatterDisplay"
-        ).from_predictive(self, classes=classes, ax=ax, **style)
-        return drawn
+            style["classes"] = sorted(peaks.argsort(descending=True)[:5].tolist())
+        if kind == "maps":
+            drawn = display("caveat.evaluation.maps:MapDisplay")
+        elif kind == "bars":
+            drawn = display("caveat.evaluation.bars:ClassBarsDisplay")
+        else:
+            drawn = display("caveat.evaluation.displays:SoftmaxScatterDisplay")
+        return drawn.from_predictive(self, ax=ax, **style)
+
+    def _kind(self) -> str:
+        """What is drawn unless something else is asked for."""
+        if self.probs.ndim > 2:
+            return "maps" if self.probs.ndim > 3 else "bars"
+        try:
+            return "draws" if len(self.draws) > 1 else "bars"
+        except (DrawsNotKeptError, NoAnswerError):
+            return "bars"
 
     def _facts(self) -> dict[str, str]:
         counts = np.bincount(

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -12,12 +12,6 @@ from caveat import _validation
 from caveat._upward import display
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.predictive.base import Predictive
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    # a name for a reader; nothing is imported from above
-    PredictiveDisplay = Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,33 +257,37 @@ class RegressionPredictive(Predictive):
         lower, upper = self.interval(level)
         return {"lower": lower.numpy(force=True), "upper": upper.numpy(force=True)}
 
-    def plot(
-        self, x: Any = None, *, ax: "Axes | None" = None, **style: Any
-    ) -> "PredictiveDisplay":
+    def plot(self, x: Any = None, *, ax: Any = None, **style: Any) -> Any:
         """Draw mean, bands and, if asked, a fan of function draws along an axis.
+
+        Outputs of shape (height, width), more than seven of them, are drawn as maps:
+        mean and standard deviations of one row.
 
         Parameters
         ----------
         x : array, shape (rows,), optional
             Where the rows stand; by default at 0, 1, 2, …
         ax : Axes, optional
-            Where to draw; a new figure by default.
+            Where to draw (several of them for maps); a new figure by default.
         **style
             As for :meth:`caveat.evaluation.PredictiveDisplay.from_predictive`:
             ``level=0.9`` for intervals, ``fan=20`` for draws, ``output=0`` for one of
-            several outputs.
+            several outputs. For maps ``row=``, as for
+            :meth:`caveat.evaluation.MapDisplay.from_predictive`.
 
         Returns
         -------
-        PredictiveDisplay
+        PredictiveDisplay or MapDisplay
             Drawn, with ``ax_`` and ``figure_``.
         """
-        drawn: PredictiveDisplay = display(
-            "caveat.evaluation.displays:PredictiveDisplay"
-        ).from_predictive(
-            predictive=self, x=range(len(self)) if x is None else x, ax=ax, **style
-        )
-        return drawn
+        sizes = [size for size in self.mean.shape[1:] if size != 1]
+        is_picture = len(sizes) == 2 and sizes[0] * sizes[1] > 7  # lines, up to seven
+        if x is None and "output" not in style and is_picture:
+            maps = display("caveat.evaluation.maps:MapDisplay")
+            return maps.from_predictive(self, ax=ax, **style)
+        lines = display("caveat.evaluation.displays:PredictiveDisplay")
+        places = range(len(self)) if x is None else x
+        return lines.from_predictive(predictive=self, x=places, ax=ax, **style)
 
 
 def _per_output(name: str, value: Any, mean: Tensor) -> Tensor:

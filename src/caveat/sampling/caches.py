@@ -103,9 +103,7 @@ def _source_length(batch: Batch) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _kind_beside(
-    leaf: Any, lengths: tuple[int, int | None], rows: int | None
-) -> Any:
+def _kind_beside(leaf: Any, lengths: tuple[int, int | None], rows: int | None) -> Any:
     """What an argument beside the cache is like, whatever the lengths of texts.
 
     Those are of the sequence up to now, and of what an encoder has read.

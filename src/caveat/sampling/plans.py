@@ -25,6 +25,7 @@ from caveat.errors import (
     UnsupportedModelError,
 )
 from caveat.predictive.strata import Stratification
+from caveat.sampling.adapters import silent_adapters
 from caveat.sampling.caches import kind_of_call
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.fingerprint import Survey, survey, tensors_of
@@ -330,6 +331,7 @@ def _require_sites(model: nn.Module, plan: Plan) -> None:
     if sites:
         paths = ", ".join(sorted({site.path or "(the model)" for site in sites})[:6])
         rates = _ALL_ZERO.format(n=len(sites), paths=paths)
+    rates = "\n".join((rates, *silent_adapters(model)))
     raise NoStochasticSiteError(_NO_SITE.format(name=type(model).__name__, rates=rates))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from torch import Tensor, nn
 
 from caveat._progress import python_generator_kept
+from caveat.sampling.adapters import silent_adapters
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.copying import ModelCopy
 from caveat.sampling.inputs import Batch, check_model, telling
@@ -60,11 +61,14 @@ class Sites(Sequence[Site]):
     prefix_share : float
         The share of the time of a forward pass that lies before the first site. This
         part is run once, whatever the number of draws.
+    notes : tuple of str
+        What no pass shows: adapters that were merged, or are switched off.
     """
 
     model_name: str
     sites: tuple[Site, ...]
     prefix_share: float
+    notes: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Site: ...
@@ -83,7 +87,7 @@ class Sites(Sequence[Site]):
         with python_generator_kept():
             table = self._printed()
         once = f"{self.prefix_share:.0%} of a forward pass lies before the first site"
-        return f"{table}{once} and is run once."
+        return "\n".join((f"{table}{once} and is run once.", *self.notes))
 
     def __repr__(self) -> str:
         return f"{self}"
@@ -158,7 +162,7 @@ def audit(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
         _describe(call, plan, batch.rows, modules.get(call.path), call.name in firing)
         for call in seen
     )
-    return Sites(type(model).__name__, sites, share)
+    return Sites(type(model).__name__, sites, share, silent_adapters(model))
 
 
 def _describe(
