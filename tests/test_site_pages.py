@@ -25,7 +25,8 @@ PALE = """() => {
         return "rgb(255, 255, 255)";
     };
     const found = [];
-    for (const e of document.querySelectorAll("article p, article td, article a, article pre, article code, article h1, article h2")) {
+    const said = "p, td, a, pre, code, h1, h2".replace(/(^|, )/g, "$1article ");
+    for (const e of document.querySelectorAll(said)) {
         if (!shown(e)) continue;
         const [a, b] = [light(getComputedStyle(e).color), light(ground(e))];
         const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
