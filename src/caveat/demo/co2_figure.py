@@ -69,7 +69,7 @@ def _words(above: Axes, below: Axes, task: CO2Task) -> None:
     end, top = _end(task), 15.5
     said: dict[str, Any] = {"fontsize": 11, "va": "top"}
     above.text(end - 0.4, top, "learnt from", ha="right", color=INK, **said)
-    above.text(end + 0.4, top, "what came later, unseen", ha="left", color="0.4", **said)
+    above.text(end + 0.4, top, "what came later, unseen", color="0.4", **said)
     below.text(
         FROM + 0.4,
         top,
