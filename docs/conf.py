@@ -72,11 +72,12 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_extra_path = ["_site/extra"]
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "Caveat"},
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 10,
     "header_dropdown_text": "More",
     "show_toc_level": 2,
     "navigation_with_keys": False,

@@ -78,7 +78,7 @@ def test_the_first_block_runs_as_pasted_and_shows_what_it_says(capsys):
     """With nothing before it; far from the data it is less sure."""
     known: dict[str, object] = {}
     exec(BLOCKS[0], known)
-    assert capsys.readouterr().out.startswith("GaussianPredictive: 3 rows")
+    assert f"```\n\n```text\n{capsys.readouterr().out}```" in TEXT
     near, _, far = known["predictive"].std[:, 0].tolist()
     assert far > 1.5 * near
 

@@ -95,7 +95,7 @@ def test_no_extra_is_there(python: Path, tmp_path: Path) -> None:
 def test_the_first_block_of_the_readme_runs(python: Path, tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
     block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
-    assert "GaussianPredictive" in run(tmp_path, str(python), "-c", block)
+    assert "at 6: " in run(tmp_path, str(python), "-c", block)
 
 
 def test_the_command_and_its_demo_run(python: Path, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Presets: what goes with them, and what the estimators do by themselves."""
 
-import re
 from pathlib import Path
 
 import numpy as np

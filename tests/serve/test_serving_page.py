@@ -31,10 +31,14 @@ def test_the_page_runs(address, served_models, tmp_path, monkeypatch):
 
 
 def test_the_request_is_answered(address):
-    command = re.search(r"curl -s .*?\n```", (ROOT / "docs/serving.md").read_text(), re.S)
+    command = re.search(
+        r"curl -s .*?\n```", (ROOT / "docs/serving.md").read_text(), re.S
+    )
     said = command[0].removesuffix("```").replace("localhost:8080", address)
     if shutil.which("curl") is None:
         pytest.skip("there is no curl")
-    done = subprocess.run(["sh", "-c", said], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["sh", "-c", said], capture_output=True, text=True, check=True
+    )
     (found,) = json.loads(done.stdout)["predictions"]
     assert found["n_draws"] == 200 and found["lower"] < found["mean"]

@@ -29,11 +29,11 @@ def figure(task: CO2Task, standard: Tensor, predictive: GaussianPredictive) -> F
     for axes in (above, below):
         _observations(axes, task)
     above.plot(year, task.scale * standard[:, 0].numpy(), color=BLUE, linewidth=2.0)
-    _title(above, "Dropout as usual: one line, as if it knew")
-    _title(below, "The same network with Caveat: less sure every year")
+    _title(above, "Dropout as usual: one line")
+    _title(below, "The same network with Caveat")
     _words(above, below, task)
     above.set_xlim(FROM, TO)
-    drawn.supylabel("CO₂ minus its straight line, ppm", fontsize=9)
+    drawn.supylabel("CO₂ minus its straight line, ppm", fontsize=11)
     return drawn
 
 
@@ -60,20 +60,20 @@ def _end(task: CO2Task) -> float:
 
 
 def _title(axes: Axes, text: str) -> None:
-    axes.set_title(text, loc="left", fontsize=10, fontweight="bold")
-    axes.tick_params(labelsize=9)
+    axes.set_title(text, loc="left", fontsize=13, fontweight="bold")
+    axes.tick_params(labelsize=11)
 
 
 def _words(above: Axes, below: Axes, task: CO2Task) -> None:
     """What is what, said beside it."""
     end, top = _end(task), 15.5
-    said: dict[str, Any] = {"fontsize": 9, "va": "top"}
+    said: dict[str, Any] = {"fontsize": 11, "va": "top"}
     above.text(end - 0.4, top, "learnt from", ha="right", color=INK, **said)
-    above.text(end + 0.4, top, "what came later", ha="left", color="0.4", **said)
+    above.text(end + 0.4, top, "what came later, unseen", color="0.4", **said)
     below.text(
         FROM + 0.4,
         top,
-        f"mean, ±2 sd in half steps,\n{N_FUNCTIONS} of the functions drawn",
+        f"mean ± 2 sd,\n{N_FUNCTIONS} draws",
         ha="left",
         color=BLUE,
         **said,
