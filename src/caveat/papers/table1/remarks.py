@@ -159,9 +159,10 @@ def twins(records: Sequence[Record]) -> Iterator[str]:
         if share < 0.01:
             continue
         words = f"{name} {100 * share:.0f} %"
-        inside = np.mean([r.ll_twins for r in own])
-        outside = np.mean([r.ll_others for r in own])
-        if np.isfinite(inside) and np.isfinite(outside):
+        known = [r for r in own if np.isfinite(r.ll_twins)]  # a split may have none
+        if known:
+            inside = np.mean([r.ll_twins for r in known])
+            outside = np.mean([r.ll_others for r in known])
             words += f" (log-likelihood {inside:.2f} on them, {outside:.2f} elsewhere)"
         told.append(words)
     if told:
