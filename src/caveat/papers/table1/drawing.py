@@ -52,18 +52,21 @@ def metric_figure(rows: Sequence[Row], metric: str) -> Figure:
     columns = min(_COLUMNS, len(sets))
     lines = -(-len(sets) // columns)
     figure, grid = panels(lines, columns, height=_HEIGHT * lines + 0.3)
+    names = slots(rows, metric)
     for place, axes in enumerate(grid.ravel().tolist()):
         if place >= len(sets):
             axes.set_axis_off()
             continue
         own = entries([row for row in rows if row.dataset == sets[place]], metric)
-        _panel(axes, own, metric)
+        _panel(axes, own, metric, names)
         axes.set_title(sets[place], loc="left", fontweight="bold")
         if place % columns:
             axes.set_yticklabels([])
     better = "lower" if metric == "rmse" else "higher"
     figure.supxlabel(
-        f"{METRICS[metric]} ({better} is better), ± standard error", fontsize=8
+        f"{METRICS[metric]} ({better} is better), ± standard error; "
+        "arrows: beyond the axis",
+        fontsize=8,
     )
     return figure
 
@@ -76,6 +79,19 @@ def entries(own: Sequence[Row], metric: str) -> list[Entry]:
         for name in OPPONENTS
         if metric in published.get(name, {})
     ]
+
+
+def slots(rows: Sequence[Row], metric: str) -> list[str]:
+    """The lines of every panel, from the top: those of all sets, ours first."""
+    sets = dict.fromkeys(row.dataset for row in rows)
+    every = [
+        entry
+        for name in sets
+        for entry in entries([row for row in rows if row.dataset == name], metric)
+    ]
+    ours = dict.fromkeys(entry.name for entry in every if entry.is_ours)
+    there = {entry.name for entry in every}
+    return [*ours, *(name for name in OPPONENTS if name in there)]
 
 
 def shown_range(own: Sequence[Entry], metric: str) -> Range:
@@ -103,19 +119,22 @@ def _ends(value: SplitMean, metric: str) -> Range:
     return Range(max(low, 0.0) if metric == "rmse" else low, value.mean + error)
 
 
-def _panel(axes: Axes, own: Sequence[Entry], metric: str) -> None:
+def _panel(axes: Axes, own: Sequence[Entry], metric: str, names: Sequence[str]) -> None:
     shown = shown_range(own, metric)
-    heights = np.arange(len(own))[::-1]
-    for height, entry in zip(heights.tolist(), own, strict=True):
+    heights = np.arange(len(names))[::-1]
+    for height in heights[::2].tolist():  # stripes lead the eye to the names
+        axes.axhspan(height - 0.5, height + 0.5, color="0.95", linewidth=0, zorder=0)
+    for entry in own:
+        height = float(heights[names.index(entry.name)])
         if shown.low <= entry.value.mean <= shown.high:
             _bar(axes, height, entry, metric)
         else:
             _arrow(axes, height, entry, shown)
     axes.set_xlim(*shown)
-    axes.set_ylim(-0.6, len(own) - 0.4)
-    axes.set_yticks(heights, [entry.name for entry in own])
+    axes.set_ylim(-0.5, len(names) - 0.5)
+    axes.set_yticks(heights, names)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=3))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=3, prune="both"))
     axes.grid(visible=False, axis="y")
 
 
@@ -132,22 +151,19 @@ def _bar(axes: Axes, height: float, entry: Entry, metric: str) -> None:
         fmt="o" if entry.is_ours else "s",
         color=_colour(entry),
         markerfacecolor=_colour(entry) if entry.is_ours else "white",
-        linewidth=1,
-        capsize=2,
+        markersize=3.5,
+        linewidth=1.2,
+        capsize=0,
     )
 
 
 def _arrow(axes: Axes, height: float, entry: Entry, shown: Range) -> None:
     """At the end of the axis, with the value that lies beyond it."""
     to_the_right = entry.value.mean > shown.high
-    end = shown.high if to_the_right else shown.low
-    axes.plot(
-        end,
-        height,
-        marker=">" if to_the_right else "<",
-        color=_colour(entry),
-        clip_on=False,
-    )
+    inwards = 0.03 * (shown.high - shown.low)
+    end = shown.high - inwards if to_the_right else shown.low + inwards
+    marker = ">" if to_the_right else "<"
+    axes.plot(end, height, marker=marker, markersize=4, color=_colour(entry))
     axes.annotate(
         f"{entry.value.mean:.2f}",
         (end, height),

@@ -28,6 +28,7 @@ from caveat.papers.table1.remarks import (
     count,
     lead,
     on_deep_ensembles,
+    search_note,
     span,
     twins,
     year,
@@ -219,6 +220,7 @@ class Table1(Experiment[Job, Record]):
             results are from their logs; others are as printed, and count with an error
             of 0.005 more for their rounding. Spreads of Deep Ensembles are read as
             standard deviations.""")
+        yield from search_note(str(self.protocol), records)
         for variant in dict.fromkeys(row.variant for row in all_rows):
             own = [row for row in all_rows if row.variant == variant]
             used = [r for r in records if r.variant == variant]
