@@ -2,7 +2,7 @@
 
 import pytest
 
-from caveat.papers.claims import opening, overall, verdict_of, verdicts
+from caveat.papers.claims import in_a_line, opening, overall, verdict_of, verdicts
 from caveat.papers.page import Claim, judging, verdict
 
 
@@ -31,8 +31,21 @@ def test_a_claim_without_a_finding_has_that_of_its_page():
 
 def test_opening_counts_and_is_left_out_where_nothing_is_judged():
     (line,) = opening([Claim("a", "**holds**"), "b: **does not hold**"])
-    assert "1 times holds, 1 times does not hold; together: holds in part" in line
+    assert line == (
+        "Paper: 1 claim, quoted below; ours: 2 comparisons, of which 1 holds, "
+        "1 does not hold; holds in part."
+    )
+    (line,) = opening(["a: **does not hold**"])
+    assert line == "Paper: numbers, below; ours: 1 comparison; does not hold."
     assert opening(["no verdict"]) == []
+    assert opening(["Paper: a; ours: b: **holds**."]) == []
+
+
+def test_a_page_in_brief_has_the_verdict_of_all_its_parts():
+    parts = [Claim("a", "**holds**"), "b: **does not hold**"]
+    line = in_a_line(parts, ("this\n  and that", "so"))
+    assert line == "Paper: this and that; ours: so; holds in part."
+    assert in_a_line(["none"], ("a", "b")) == "Paper: a; ours: b; not judged."
 
 
 def test_what_is_left_open_outside_stays_open():

@@ -4,9 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from caveat.papers.page import Claim, Part
+from caveat.papers.page import Claim, Part, flow
 
 HOLDS, FAILS, PARTLY, OPEN = "holds", "does not hold", "holds in part", "not judged"
+_PLURAL = {HOLDS: "hold", FAILS: "do not hold", PARTLY: "hold in part", OPEN: OPEN}
+LEAD = "Paper: "  # begins the first line of a page
 _VERDICT = re.compile(
     r"(?P<only>\bholds\*\* on \w+ only)|\b(?P<word>does not hold|holds)\b"
     r"|(?<!\")\b(?P<open>not judged)\b",
@@ -35,17 +37,34 @@ def verdict_of(claim: Claim, parts: Sequence[Part]) -> str:
 
 
 def opening(parts: Sequence[Part]) -> list[str]:
-    """The first line of a page, if it has any verdict."""
+    """The first line of a page: none without a verdict, or if the page has its own."""
     found = _of_all(parts)
-    if not found:
+    if not found or str(parts[0]).startswith(LEAD):
         return []
     count = sum(isinstance(part, Claim) for part in parts)
-    paper = f"{count} quoted below" if count else "its numbers, below"
+    paper = f"{_several(count, 'claim')}, quoted below" if count else "numbers, below"
+    tested = _several(found.total(), "comparison")
+    if found.total() == 1:
+        return [f"{LEAD}{paper}; ours: {tested}; {overall(found)}."]
     ours = ", ".join(
-        f"{found[word]} times {word}" for word in (HOLDS, PARTLY, FAILS, OPEN)
+        f"{found[word]} {_PLURAL[word] if found[word] > 1 else word}"
+        for word in (HOLDS, PARTLY, FAILS, OPEN)
         if found[word]
-    )  # fmt: skip
-    return [f"Paper: {paper}; ours: {ours}; together: {overall(found)}."]
+    )
+    return [f"{LEAD}{paper}; ours: {tested}, of which {ours}; {overall(found)}."]
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def in_a_line(parts: Sequence[Part], in_brief: tuple[str, str]) -> str:
+    """The first line of a page that says in brief what the paper says and what we do.
+
+    The verdict is that of the whole page.
+    """
+    paper, ours = map(flow, in_brief)
+    return f"{LEAD}{paper}; ours: {ours}; {overall(_of_all(parts))}."
 
 
 def _of_all(parts: Iterable[Part]) -> Counter[str]:
