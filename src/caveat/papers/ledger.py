@@ -70,7 +70,7 @@ def _stated(each: Stated) -> dict[str, str]:
         "verdict": _cell(each.verdict + reason),
         "shown by": f"`{each.test}`" if each.test else "-",
         "command": f"`pytest {each.test}`" if each.test else "-",
-        "CPU time": "seconds" if each.test else "-",
+        "CPU time": "in `make test`" if each.test else "-",
     }
 
 
@@ -85,7 +85,8 @@ def _place(title: str) -> str:
             f"the title of a page should name its paper and a figure, table or section "
             f"of it, got {title!r}. Add them to the experiment's title."
         )
-    return f"{found[1]}, {part[1][0].lower() + part[1][1:]}"
+    place = part[1].replace("Figure", "figure").replace("Appendix", "appendix")
+    return f"{found[1]}, {place}"
 
 
 def _cell(text: str) -> str:

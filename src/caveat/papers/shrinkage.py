@@ -14,7 +14,7 @@ from sklearn.linear_model import lars_path
 from caveat.data import load_qspr
 from caveat.estimators import BayesianDropoutRegression
 from caveat.papers.experiment import Experiment
-from caveat.papers.page import Claim, Part, bullets, claim, flow, holds, table
+from caveat.papers.page import Claim, Part, bullets, claim, flow, holds, table, verdict
 from caveat.papers.style import ink, name_axes, panels
 
 Array = NDArray[np.float64]
@@ -228,7 +228,9 @@ def _positive(weights: Sequence[Weight], data: AminoAcids) -> Claim:
         f"""All covariates correlate positively with the response:
         {_yes((data.correlations > 0.0).all())}. Dropout ends all positive:
         {_yes(dropout is not None)}. Ridge is ever all positive: {_yes(ridge)}, and the
-        lasso: {_yes(lasso)}. The contrast to ridge is not one of signs: as λ0 grows
+        lasso: {_yes(lasso)}. In contrast to the lasso:
+        {verdict(dropout is not None and not lasso)}; in contrast to ridge:
+        {verdict(dropout is not None and not ridge)}. The contrast to ridge is not one of signs: as λ0 grows
         ridge tends to X'y/λ0, which has the signs of the correlations in any units.
         What sets dropout apart is that μ does not vanish at the end of the path;
         (1 - f) μ does.""",

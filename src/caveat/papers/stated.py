@@ -242,12 +242,4 @@ STATED = (
         HOLDS,
         _M + "linear/test_posterior.py::test_dropout_training_ends_at_the_mean",
     ),
-    Stated(
-        "002, section 2",
-        "with λ0 = 0 dropout shrinks parameters towards Λ1⁻¹Xᵀy",
-        HOLDS,
-        _M + "linear/test_posterior.py::test_only_univariate_fits_are_left_as_the_rate_"
-        "tends_to_one",
-        "of μ; see shrinkage.md for the weights that predict",
-    ),
 )

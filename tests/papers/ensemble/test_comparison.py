@@ -66,9 +66,9 @@ def test_the_best_kind_is_that_of_the_largest_likelihood():
 
 
 def test_ends_are_where_the_search_might_have_gone_on():
-    assert [k.l2_penalty for k in PLAIN if is_at_end(k)] == [1e-3]
+    assert [k.l2_penalty for k in PLAIN if is_at_end(k)] == [1e-4]
     rates = [k.drop_rates for k in DROPOUT if is_at_end(k)]
-    assert rates == [(0.0, 0.025, 0.025), (0.2, 0.5, 0.5)]
+    assert rates == [(0.0, 0.1, 0.1), (0.2, 0.5, 0.5)]
 
 
 def test_answers_are_those_of_draws_and_of_all_sets_of_members(tmp_path, no_data):

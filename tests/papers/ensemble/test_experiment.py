@@ -17,7 +17,6 @@ from caveat.papers.ensemble.comparison import (
     SHORT,
     STANDARD,
     Result,
-    is_at_end,
     trials,
 )
 from caveat.papers.ensemble.experiment import (
@@ -41,10 +40,10 @@ def test_what_is_tested_is_chosen_by_all_trials(tmp_path):
     own = Ensembles(tmp_path)
     settings = trials(FULL.n_tried)
     tried = [
-        Result("validation", k, "", str(kind), 1, 10, 1, 0.0, -place - 5.0 * (k == 0))
+        Result("validation", k, "", str(kind), 1, 10, 1, 0.0, -0.1 * place)
         for kinds in (PLAIN, DROPOUT)
         for place, kind in enumerate(kinds)
-        for k in range(3)
+        for k in range(FULL.n_tried)
     ]
     assert own.jobs([]) == own.jobs(tried[:-1]) == settings
     tests = own.jobs(tried)[len(settings) :]
@@ -94,14 +93,6 @@ def stored():
     if not RESULTS.exists():
         pytest.skip(f"{RESULTS.name} is absent: run caveat reproduce ensemble")
     return read_records(RESULTS, Result)
-
-
-def test_stored_choices_are_not_at_an_end_of_what_was_tried(stored):
-    tested = {r.kind for r in stored if r.part == "test"}
-    chosen = [kind for kind in (*PLAIN, *DROPOUT) if str(kind) in tested]
-    assert len(chosen) == 2 and not any(map(is_at_end, chosen))
-    tried = [r.kind for r in stored if r.part == "validation"]
-    assert all(tried.count(str(kind)) == 3 for kind in (*PLAIN, *DROPOUT))
 
 
 def test_stored_averaging_helps(stored):

@@ -56,7 +56,7 @@ def test_short_trainings_have_no_plateau(stored_page):
 
 
 def test_settings_are_those_of_the_paper():
-    jobs = {policy: FULL.settings(policy) for policy in FULL.n_batches}
+    jobs = {policy: FULL.settings(policy) for policy in QUICK.n_batches}
     assert jobs["thompson_single"] == jobs["thompson"]
     assert jobs["thompson"].drop_rates == (0.0, 0.1, 0.1)
     assert jobs["thompson_inputs"].drop_rates == (0.1, 0.1, 0.1)

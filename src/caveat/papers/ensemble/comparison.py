@@ -19,11 +19,9 @@ from caveat.papers.lenet import (
     standard_log_probs,
 )
 
-PENALTIES = (0.0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
+PENALTIES = (0.0, 1e-5, 1e-4)
 PLAIN = tuple(Kind((0.0, 0.0, 0.0), penalty) for penalty in PENALTIES)
 DROPOUT = (
-    Kind((0.0, 0.025, 0.025), 0.0),
-    Kind((0.0, 0.05, 0.05), 0.0),
     Kind((0.0, 0.1, 0.1), 0.0),
     Kind((0.0, 0.25, 0.25), 0.0),
     Kind((0.1, 0.25, 0.25), 0.0),

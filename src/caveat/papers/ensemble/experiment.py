@@ -34,7 +34,7 @@ from caveat.papers.style import ink, legend_below, line, name_axes, panels
 
 CONFIDENCE = 0.95
 SIMILAR = 0.1  # of the gap between one plain network and the ensemble
-FULL = EnsembleEffort(10, 5, (1, 2, 5, 10, 20, 50, 100), None, None, 10_000, 3)
+FULL = EnsembleEffort(10, 5, (1, 2, 5, 10, 20, 50, 100), None, None, 10_000, 1)
 QUICK = EnsembleEffort(5, 2, (1, 2, 5, 10), 400, 1_000, 300, 1)
 _WORDS = """Model ensembles are often used in deep learning as well, where the same
     model is trained several times and at test time the results of all models are

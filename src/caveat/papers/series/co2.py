@@ -35,6 +35,7 @@ SATURATED = 1.5  # sd at 10 x* over that at x*, up to which it is bounded
 ALIKE = 1.1  # ratio of sds up to which two nets are the same in it
 REASONABLE = 0.5  # error of an sd, relative, up to which it is of use
 _NEAR_ZERO = 0.5
+SETTLED = 4  # drawn months: about a year
 FLAT = 0.1  # share of the ups and downs up to which a mean is without a season
 
 
@@ -60,9 +61,14 @@ def claims(curves: Curves) -> Iterator[Claim]:
 
 
 def swing(curve: Curve) -> float:
-    """How much of the observed ups and downs after training the mean has."""
+    """How much of the observed ups and downs after training the mean has.
+
+    Without the first months, in which a mean comes back from the last season.
+    """
     later = curve.part("later")
-    ours, observed = (np.diff(later.column(name)).std() for name in ("mean", "y"))
+    ours, observed = (
+        np.diff(later.column(name)[SETTLED:]).std() for name in ("mean", "y")
+    )
     return float(ours / observed)
 
 
@@ -79,7 +85,8 @@ def _season(curves: Curves) -> Claim:
             """Extrapolating the observed data, none of the models can capture the
             periodicity""",
             f"""Of the ups and downs from one later month drawn to the next (their
-            standard deviation) the predicted means have: {shown}. At most
+            standard deviation) the predicted means have: {shown}; the first {SETTLED}
+            are left out, in which a mean comes back from the last season. At most
             {FLAT:.0%}: {verdict(max(found.values()) <= FLAT)}.""",
         )
 
