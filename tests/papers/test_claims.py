@@ -2,7 +2,7 @@
 
 import pytest
 
-from caveat.papers.claims import opening, overall, verdict_of, verdicts
+from caveat.papers.claims import in_a_line, opening, overall, verdict_of, verdicts
 from caveat.papers.page import Claim, judging, verdict
 
 
@@ -39,6 +39,13 @@ def test_opening_counts_and_is_left_out_where_nothing_is_judged():
     assert line == "Paper: numbers, below; ours: 1 comparison; does not hold."
     assert opening(["no verdict"]) == []
     assert opening(["Paper: a; ours: b: **holds**."]) == []
+
+
+def test_a_page_in_brief_has_the_verdict_of_all_its_parts():
+    parts = [Claim("a", "**holds**"), "b: **does not hold**"]
+    line = in_a_line(parts, ("this\n  and that", "so"))
+    assert line == "Paper: this and that; ours: so; holds in part."
+    assert in_a_line(["none"], ("a", "b")) == "Paper: a; ours: b; not judged."
 
 
 def test_what_is_left_open_outside_stays_open():

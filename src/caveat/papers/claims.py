@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from caveat.papers.page import Claim, Part
+from caveat.papers.page import Claim, Part, flow
 
 HOLDS, FAILS, PARTLY, OPEN = "holds", "does not hold", "holds in part", "not judged"
 _PLURAL = {HOLDS: "hold", FAILS: "do not hold", PARTLY: "hold in part", OPEN: OPEN}
@@ -56,6 +56,15 @@ def opening(parts: Sequence[Part]) -> list[str]:
 
 def _several(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def in_a_line(parts: Sequence[Part], in_brief: tuple[str, str]) -> str:
+    """The first line of a page that says in brief what the paper says and what we do.
+
+    The verdict is that of the whole page.
+    """
+    paper, ours = map(flow, in_brief)
+    return f"{LEAD}{paper}; ours: {ours}; {overall(_of_all(parts))}."
 
 
 def _of_all(parts: Iterable[Part]) -> Counter[str]:

@@ -99,6 +99,10 @@ class Experiment(ABC, Generic[J, R]):
     def page(self, records: Sequence[R]) -> Iterator[Part]:
         """The parts of the page below its head."""
 
+    def in_brief(self, records: Sequence[R]) -> tuple[str, str] | None:
+        """What the paper says and what was found, in a few words each, if it can be."""
+        return None
+
     @abstractmethod
     def figure(self, records: Sequence[R]) -> Figure:
         """The drawing; the house's style is switched on."""

@@ -9,7 +9,10 @@ from caveat.errors import DataError
 from caveat.papers.catalogue import REPRODUCTIONS, Protocol, Reproduction
 from caveat.papers.claims import verdict_of
 from caveat.papers.page import Claim, flow, table
-from caveat.papers.runner import stored_parts
+from caveat.papers.runner import stored_parts, stored_records
+from caveat.papers.stated import STATED, Stated
+from caveat.papers.table1.claims import table1_claims
+from caveat.papers.times import time_taken
 
 BEGIN, END = (
     "<!-- claims: made by caveat reproduce claims -->",
@@ -33,25 +36,60 @@ def write_claims(folder: Path) -> str:
 
 
 def claims_table(folder: Path) -> str:
-    """A row for each claim on the stored pages of a folder."""
-    return table(row for each in REPRODUCTIONS for row in _rows(each, folder))
+    """A row for each claim of the papers: on the stored pages, of theory, and others."""
+    found = [row for each in REPRODUCTIONS for row in _rows(each, folder)]
+    found += [_stated(each) for each in STATED]
+    return table(sorted(found, key=lambda row: row["paper"]))
 
 
 def _rows(reproduction: Reproduction, folder: Path) -> Iterator[dict[str, str]]:
-    time = re.search(r"\(([^()]*)\)\.$", reproduction.summary)
     for options in _all_options(reproduction):
         experiment = reproduction.experiment(folder, **options)
         parts = stored_parts(experiment)
-        page = experiment.path("md").name
-        for part in parts:
-            if isinstance(part, Claim):
-                yield {
-                    "claim": flow(part.words).replace("|", "\\|"),
-                    "verdict": verdict_of(part, parts),
-                    "page": f"[{page}]({page})",
-                    "command": f"`{experiment.command}`",
-                    "time": time[1] if time else "",
-                }
+        own = [part for part in parts if isinstance(part, Claim)]
+        if options.get("protocol") is Protocol.paper:
+            own += table1_claims(stored_records(experiment))
+        page, picture = (experiment.path(ending).name for ending in ("md", "png"))
+        for part in own:
+            yield {
+                "paper": _place(experiment.title),
+                "claim": _cell(part.words),
+                "verdict": verdict_of(part, parts),
+                "shown by": f"[{page}]({page}), [figure]({picture})",
+                "command": f"`{experiment.command}`",
+                "CPU time": time_taken(experiment),
+            }
+
+
+def _stated(each: Stated) -> dict[str, str]:
+    reason = f" ({each.reason})" if each.reason else ""
+    return {
+        "paper": each.paper,
+        "claim": _cell(each.words),
+        "verdict": _cell(each.verdict + reason),
+        "shown by": f"`{each.test}`" if each.test else "-",
+        "command": f"`pytest {each.test}`" if each.test else "-",
+        "CPU time": "in `make test`" if each.test else "-",
+    }
+
+
+def _place(title: str) -> str:
+    """Which paper a page is about and what of it, by its title."""
+    found = re.search(r"paper (00\d)", title)
+    part = re.search(
+        r"([Ff]igures? [\dab]+(?: and \d)?|Table 1|Appendix D.1|section [\d.]+)", title
+    )
+    if not found or not part:
+        raise DataError(
+            f"the title of a page should name its paper and a figure, table or section "
+            f"of it, got {title!r}. Add them to the experiment's title."
+        )
+    place = part[1].replace("Figure", "figure").replace("Appendix", "appendix")
+    return f"{found[1]}, {place}"
+
+
+def _cell(text: str) -> str:
+    return flow(text).replace("|", "\\|")
 
 
 def _all_options(reproduction: Reproduction) -> list[dict[str, Any]]:

@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from caveat._progress import ProgressBar
 from caveat.engines import Engine, spread
 from caveat.errors import CaveatError, DataError, StoppedError
-from caveat.papers.claims import opening
+from caveat.papers.claims import in_a_line, opening
 from caveat.papers.experiment import AnyExperiment
 from caveat.papers.page import Part, judging
 from caveat.papers.records import read_records, write_records
 from caveat.papers.style import house_style
+from caveat.papers.times import measured
 
 Known = dict[Hashable, list[Any]]  # records by their key
 
@@ -57,7 +58,7 @@ def reproduce(
         address=address,
         progress=progress,
     )
-    records = _stored(experiment)
+    records = stored_records(experiment)
     experiment.extras(records)
     page, figures = _made(experiment, records, _today() if ran else _told(experiment))
     experiment.path("md").write_text(page)
@@ -85,21 +86,20 @@ def complete(
     run = partial(
         spread, experiment.run, n_workers=n_workers, engine=engine, address=address
     )
-    count = 0
-    while todo := _missing(experiment, known):
-        done = 0
-        with ProgressBar(f"{experiment.name}: jobs", len(todo), progress) as bar:
-            try:
-                for job, records in run(todo):
-                    known |= _by_key(experiment, records)
-                    _check(experiment, job, known)
-                    write_records(experiment.path("csv"), experiment.ordered(known))
-                    done += 1
-                    bar.advance()
-            except KeyboardInterrupt:
-                raise StoppedError(_left(experiment)) from None
-        count += done
-    return count
+    done: list[Any] = []
+    with measured(experiment, done):
+        while todo := _missing(experiment, known):
+            with ProgressBar(f"{experiment.name}: jobs", len(todo), progress) as bar:
+                try:
+                    for job, records in run(todo):
+                        known |= _by_key(experiment, records)
+                        _check(experiment, job, known)
+                        write_records(experiment.path("csv"), experiment.ordered(known))
+                        done.append(job)
+                        bar.advance()
+                except KeyboardInterrupt:
+                    raise StoppedError(_left(experiment)) from None
+    return len(done)
 
 
 def _left(experiment: AnyExperiment) -> str:
@@ -118,12 +118,12 @@ def regenerate(experiment: AnyExperiment) -> tuple[str, dict[str, Figure]]:
     Nothing is computed. The day on the page is that of the stored page. Missing records
     are an error.
     """
-    return _made(experiment, _stored(experiment), _told(experiment))
+    return _made(experiment, stored_records(experiment), _told(experiment))
 
 
 def stored_parts(experiment: AnyExperiment) -> list[Part]:
     """The page from the stored records, in parts; nothing is computed."""
-    return list(experiment.page(_stored(experiment)))
+    return list(experiment.page(stored_records(experiment)))
 
 
 def _made(
@@ -133,13 +133,16 @@ def _made(
     head += [_SMOKE] * experiment.quick
     with judging(not experiment.quick):
         parts = list(experiment.page(records))
-    page = "\n\n".join([*head, *opening(parts), *map(str, parts)]) + "\n"
+    brief = experiment.in_brief(records)
+    first = [in_a_line(parts, brief)] if brief else opening(parts)
+    page = "\n\n".join([*head, *first, *map(str, parts)]) + "\n"
     with house_style():
-        first = {"": experiment.figure(records)}
-        return page, first | experiment.further_figures(records)
+        main = {"": experiment.figure(records)}
+        return page, main | experiment.further_figures(records)
 
 
-def _stored(experiment: AnyExperiment) -> list[Any]:
+def stored_records(experiment: AnyExperiment) -> list[Any]:
+    """The records of all jobs, read back; missing ones are an error."""
     known = _known(experiment)
     if missing := _missing(experiment, known):
         raise DataError(

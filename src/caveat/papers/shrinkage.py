@@ -14,8 +14,8 @@ from sklearn.linear_model import lars_path
 from caveat.data import load_qspr
 from caveat.estimators import BayesianDropoutRegression
 from caveat.papers.experiment import Experiment
-from caveat.papers.page import Claim, Part, bullets, claim, flow, holds, table
-from caveat.papers.style import name_axes, panels
+from caveat.papers.page import Claim, Part, bullets, claim, flow, holds, table, verdict
+from caveat.papers.style import ink, name_axes, panels
 
 Array = NDArray[np.float64]
 
@@ -228,7 +228,9 @@ def _positive(weights: Sequence[Weight], data: AminoAcids) -> Claim:
         f"""All covariates correlate positively with the response:
         {_yes((data.correlations > 0.0).all())}. Dropout ends all positive:
         {_yes(dropout is not None)}. Ridge is ever all positive: {_yes(ridge)}, and the
-        lasso: {_yes(lasso)}. The contrast to ridge is not one of signs: as λ0 grows
+        lasso: {_yes(lasso)}. In contrast to the lasso:
+        {verdict(dropout is not None and not lasso)}; in contrast to ridge:
+        {verdict(dropout is not None and not ridge)}. The contrast to ridge is not one of signs: as λ0 grows
         ridge tends to X'y/λ0, which has the signs of the correlations in any units.
         What sets dropout apart is that μ does not vanish at the end of the path;
         (1 - f) μ does.""",
@@ -245,13 +247,10 @@ def _yes(is_so: object) -> str:
     return "yes" if is_so else "no"
 
 
-_LIMIT = 4.2  # weights beyond are out of the picture
+_LIMIT = 20.0  # of the axis of weights
+_LINEAR = 0.5  # linear up to here, logarithmic beyond: curves near 0 stay apart
+_TICKS = (-10, -2, -0.5, 0, 0.5, 2, 10)
 _ALL_POSITIVE = "0.9"
-_LINES = ("-", "--", "-.", ":", (0, (6, 1)), (0, (1, 1)), (0, (4, 1, 1, 1, 1, 1)))
-_SHADES = ("0", "0.45", "0", "0.45", "0.45", "0", "0")
-_MARKS = ("o", "s", "^", "v", "D", "x", "+")
-
-
 _TITLES = (
     "dropout, μ",
     "ridge, standardised",
@@ -280,17 +279,17 @@ def _panel(axes: Axes, points: Path, value: Callable[[Weight], float]) -> None:
         axes.plot(
             positions,
             [value(points[position][k]) for position in positions],
-            color=_SHADES[k],
-            linestyle=_LINES[k],
-            marker=_MARKS[k],
-            markerfacecolor="white",
             markevery=(3 * k + 2, max(len(positions) // 4, 1)),
             label=points[positions[0]][k].feature,
+            **ink(k),
         )
     found = positive_from(points)
     if found is not None:
         axes.axvspan(found.position, 1.0, color=_ALL_POSITIVE, zorder=0)
+    axes.set_yscale("symlog", linthresh=_LINEAR, linscale=1.5)
     axes.set_ylim(-_LIMIT, _LIMIT)
+    axes.set_yticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+    axes.set_yticks([], minor=True)
 
 
 @dataclass(frozen=True)
@@ -319,7 +318,8 @@ class Shrinkage(Experiment[tuple[str, str], Weight]):
         yield flow(f"""QSPR data: n = {n_rows} amino acids, p = {n_columns} covariates,
             sign of {FLIPPED} flipped; columns and response centred; λ0 = 0 in dropout.
             Weights are per standard deviation of the column, ± posterior standard
-            deviation.""")
+            deviation. Their axis in the figure is linear up to ±{_LINEAR:g} and
+            logarithmic beyond.""")
         yield _STANDARDISING
         yield table(_row(dropout, data, k) for k in range(n_columns))
         yield "## Where all weights are positive, on the grid of the figure"
@@ -327,6 +327,24 @@ class Shrinkage(Experiment[tuple[str, str], Weight]):
         yield "## The paper's claims"
         yield _isolation(dropout, data)
         yield _positive(records, data)
+
+    def in_brief(self, records: Sequence[Weight]) -> tuple[str, str]:
+        dropout = path(records, "standardised", "dropout")
+        last = max(dropout)
+        pairs = list(zip(dropout[last], AminoAcids.load().alone, strict=True))
+        gap = max(abs(w.weight / alone - 1.0) for w, alone in pairs)
+        predicting = max(abs(w.effective) for w, _ in pairs)
+        ridge, lasso = (
+            positive_from(path(records, "standardised", name))
+            for name in ("ridge", "lasso")
+        )
+        paper = """dropout shrinks weights towards those of each column alone, all
+            positive here, in contrast to ridge and lasso"""
+        ours = f"""at f = {last:g} μ is within {gap:.1%} of those weights, and the
+            weights (1 - f) μ that predict within {predicting:.4f} of 0; all positive
+            are dropout {_from("f", positive_from(dropout))}, ridge
+            {_from("λ0", ridge)} and the lasso {_from("α", lasso)}"""
+        return paper, ours
 
     def figure(self, records: Sequence[Weight]) -> Figure:
         """All paths; where the rest is all positive is grey."""

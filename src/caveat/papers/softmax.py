@@ -17,7 +17,14 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 
 from caveat.papers.experiment import Experiment
 from caveat.papers.page import Claim, Part, bullets, claim, flow, table, verdict
-from caveat.papers.style import legend_below, name_axes, name_outer, panels, shades
+from caveat.papers.style import (
+    COLOURS,
+    legend_below,
+    name_axes,
+    name_outer,
+    panels,
+    shades,
+)
 from caveat.theory import NetworkKernel
 from caveat.training import (
     Member,
@@ -214,16 +221,18 @@ def _doubt(name: str, own: SoftmaxPlaces) -> str:
 def _function(axes: Axes, own: Sequence[SoftmaxPoint]) -> None:
     x, function, mean, sd = _columns(own, "x", "function", "mean", "sd")
     shades(axes, x, mean, sd)
-    axes.plot(x, function, color="black", label="point estimate")
+    axes.plot(x, function, color=COLOURS["black"], label="point estimate")
     axes.axhline(0.0, color="0.6", linewidth=0.6)
 
 
 def _softmax(axes: Axes, own: Sequence[SoftmaxPoint]) -> None:
     names = ("x", "other_point", "other_mean", "other_low", "other_high")
     x, point, mean, low, high = _columns(own, *names)
-    axes.fill_between(x, 1 - high, 1 - low, color="0.85", linewidth=0, label="95%")
-    axes.plot(x, 1 - point, color="black", label="of the point estimate")
-    axes.plot(x, 1 - mean, color="0.35", linestyle="--", label="mean over functions")
+    band = {"color": COLOURS["sky"], "alpha": 0.35, "linewidth": 0}
+    axes.fill_between(x, 1 - high, 1 - low, label="95%", **band)
+    axes.plot(x, 1 - point, color=COLOURS["black"], label="of the point estimate")
+    dashed = {"color": COLOURS["blue"], "linestyle": "--"}
+    axes.plot(x, 1 - mean, label="mean over functions", **dashed)
 
 
 def _columns(own: Sequence[SoftmaxPoint], *names: str) -> tuple[Array, ...]:
@@ -270,6 +279,17 @@ class Softmax(Experiment[str, SoftmaxPoint]):
         yield _point_estimate(models)
         yield _distribution(models)
 
+    def in_brief(self, records: Sequence[SoftmaxPoint]) -> tuple[str, str]:
+        kept = [
+            float(np.median(SoftmaxPlaces(records, name).star("other_mean")))
+            for name in (DROPOUT, PROCESS)
+        ]
+        paper = """the softmax of a point estimate is sure of class 1 at x*, far from
+            the data; that of the distribution better reflects the uncertainty"""
+        ours = f"""at x* MC dropout leaves class 0 a probability of {kept[0]:.1%}, a GP
+            {kept[1]:.1%} (medians over data sets)"""
+        return paper, ours
+
     def figure(self, records: Sequence[SoftmaxPoint]) -> Figure:
         """Both models on data set 0."""
         figure, grid = panels(2, 2, height=4.4, sharex=True)
@@ -287,5 +307,10 @@ class Softmax(Experiment[str, SoftmaxPoint]):
         for axes in grid.ravel().tolist():
             for edge in (-EDGE, EDGE):
                 axes.axvline(edge, color="0.5", linestyle="--", linewidth=0.8)
-            axes.axvline(STAR, color="black", linestyle=":", linewidth=1.0)
+            axes.axvline(STAR, color=COLOURS["vermilion"], linestyle="--", linewidth=1.0)
+            star = {"xytext": (-2, 2), "textcoords": "offset points", "ha": "right"}
+            axes.annotate(
+                "x*", (STAR, 0.0), xycoords=("data", "axes fraction"),
+                color=COLOURS["vermilion"], **star,
+            )  # fmt: skip
         return figure

@@ -18,6 +18,7 @@ from caveat.papers.ensemble.comparison import (
     EnsembleJob,
     Result,
     best,
+    is_at_end,
     run_job,
     trials,
 )
@@ -37,10 +38,10 @@ def a_replicate(number):
 
 def test_names_of_files_tell_networks_apart():
     effort = replace(FULL, n_held_out=300)
-    nets = [net for job in trials() for net in job.nets(small_digits(), effort)]
+    nets = [net for job in trials(2) for net in job.nets(small_digits(), effort)]
     for number in range(3):
         nets += [net for own in a_replicate(number) for net in own]
-    assert len(nets) == len(PLAIN) + len(DROPOUT) + 3 * (1 + 2 * N_MEMBERS)
+    assert len(nets) == 2 * len((*PLAIN, *DROPOUT)) + 3 * (1 + 2 * N_MEMBERS)
     assert len({net.name for net in nets}) == len(nets)
     assert {net.n_train for net in nets} == {len(small_digits().train) - 300, None}
 
@@ -53,15 +54,25 @@ def test_costs_of_training_are_equal():
 
 
 def test_the_best_kind_is_that_of_the_largest_likelihood():
+    """On average over its networks, not by the luckiest."""
     validation = [
-        Result("validation", 0, MC, str(kind), 1, 10, 1, 0.0, -value)
-        for kind, value in zip(DROPOUT, (0.3, 0.1, 0.2, 0.4), strict=True)
+        Result("validation", k, MC, str(kind), 1, 10, 1, 0.0, -value)
+        for kind, values in zip(
+            DROPOUT[:3], ((0.0, 0.9), (0.2, 0.2), (0.3, 0.3)), strict=True
+        )
+        for k, value in enumerate(values)
     ]
-    assert best(DROPOUT, validation) == DROPOUT[1]
+    assert best(DROPOUT[:3], validation) == DROPOUT[1]
+
+
+def test_ends_are_where_the_search_might_have_gone_on():
+    assert [k.l2_penalty for k in PLAIN if is_at_end(k)] == [1e-4]
+    rates = [k.drop_rates for k in DROPOUT if is_at_end(k)]
+    assert rates == [(0.0, 0.1, 0.1), (0.2, 0.5, 0.5)]
 
 
 def test_answers_are_those_of_draws_and_of_all_sets_of_members(tmp_path, no_data):
-    effort = EnsembleEffort(5, 1, (1, 2), 40, 100, 50)
+    effort = EnsembleEffort(5, 1, (1, 2), 40, 100, 50, 1)
     store, images = NetStore(tmp_path, "digits"), small_digits()
     test = images.test.first(40)
 

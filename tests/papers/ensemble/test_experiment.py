@@ -38,13 +38,15 @@ def result(method, n_passes, error, replicate=0, log_likelihood=-0.1):
 
 def test_what_is_tested_is_chosen_by_all_trials(tmp_path):
     own = Ensembles(tmp_path)
-    kinds = [job.kind for job in trials()]
+    settings = trials(FULL.n_tried)
     tried = [
-        Result("validation", 0, "", str(kind), 1, 10, 1, 0.0, -0.1 * (k % 3))
-        for k, kind in enumerate(kinds)
+        Result("validation", k, "", str(kind), 1, 10, 1, 0.0, -0.1 * place)
+        for kinds in (PLAIN, DROPOUT)
+        for place, kind in enumerate(kinds)
+        for k in range(FULL.n_tried)
     ]
-    assert own.jobs([]) == own.jobs(tried[:-1]) == trials()
-    tests = own.jobs(tried)[len(kinds) :]
+    assert own.jobs([]) == own.jobs(tried[:-1]) == settings
+    tests = own.jobs(tried)[len(settings) :]
     assert {job.kind for job in tests} == {PLAIN[0], DROPOUT[0]}
     assert [job.replicate for job in tests] == [k for k in range(5) for _ in range(3)]
     keys = [key for job in tests for key in own.keys(job)]

@@ -14,7 +14,7 @@ from caveat.papers.mnist.experiment import (
     WHOLE_SPACE,
     Mnist,
     Numbers,
-    shown_classes,
+    top_classes,
 )
 from caveat.papers.mnist.measures import (
     SHARES,
@@ -49,10 +49,11 @@ def test_wins_are_over_both_scores_of_the_softmax():
     assert numbers.wins("AUROC", "x", "entropy") == 1
 
 
-def test_at_most_four_likely_classes_are_shown():
-    probs = torch.tensor([[0.5, 0.05, 0.11, 0.2, 0.14], [0.1, 0.05, 0.6, 0.12, 0.13]])
-    assert shown_classes(probs) == [0, 2, 3, 4]
-    assert shown_classes(torch.cat([probs, torch.eye(5)[[1]]])) == [0, 1, 2, 3]
+def test_the_three_classes_with_the_largest_inputs_are_shown():
+    first = torch.tensor([[5.0, 0.0, 4.0, 3.0], [0.0, 9.0, 8.0, 7.0]])
+    second = torch.tensor([[-5.0, 3.0, 4.0, 3.0], [0.0, 9.0, 8.0, 7.0]])
+    assert top_classes(torch.stack([first, second])) == [[1, 2, 3], [1, 2, 3]]
+    assert top_classes(first[None]) == [[0, 2, 3], [1, 2, 3]]
 
 
 def drawn_probs(path):
@@ -85,6 +86,7 @@ def test_command_line_without_data(tmp_path, no_data):
     assert "digits, 1,347 images to train on" in page
     assert "The other images are absent" in page
     assert (tmp_path / "mnist_quick.png").stat().st_size > 10_000
+    assert (tmp_path / "mnist_quick_uses.png").stat().st_size > 10_000
     numbers = Numbers(read_records(tmp_path / "mnist_quick.csv", Number))
     assert numbers.cases("set aside") == [f"{share:g}" for share in SHARES]
     assert len(numbers.classes(SHOWN, 0)) == len(PAPER_CLASSES)

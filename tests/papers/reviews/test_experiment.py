@@ -20,27 +20,32 @@ def test_splits_are_resumed(tmp_path, monkeypatch, real_data):
     monkeypatch.setattr(reviews, "_PRECISIONS_QUICK", (10.0, 100.0))
     monkeypatch.setattr(reviews, "CATEGORIES", ["dvd"])
     own = reviews.AmazonReviews(tmp_path, quick=True)
-    assert complete(own, n_workers=1) == 4
+    assert complete(own, n_workers=1) == 8
     records = read_records(own.path("csv"), ReviewRecord)
-    assert [r.repeat for r in records] == [0, 0, 1, 1] * 2
-    assert [r.version for r in records] == ["full"] * 4 + ["top5000"] * 4
-    assert records[0].plain != records[2].plain  # another split
-    write_records(own.path("csv"), records[:3])
+    assert [r.repeat for r in records] == [0, 0, 0, 0, 1, 1, 1, 1] * 2
+    assert [r.part for r in records] == ["test", "test", "validation", "validation"] * 4
+    assert [r.version for r in records] == ["full"] * 8 + ["top5000"] * 8
+    assert records[0].plain != records[4].plain  # another split
+    assert (records[2].n_train, records[2].n_test) == (1200, 300)  # of 1500
+    write_records(own.path("csv"), records[:7])
     ran = []
     monkeypatch.setattr(
         reviews, "run_split", lambda job, p: ran.append(job) or run_split(job, p)
     )
-    assert complete(own, n_workers=1) == 3
-    assert ran == [("full", "dvd", 1), ("top5000", "dvd", 0), ("top5000", "dvd", 1)]
+    assert complete(own, n_workers=1) == 5
+    parts = ("test", "validation")
+    rest = [("top5000", "dvd", k, part) for k in (0, 1) for part in parts]
+    assert ran == [("full", "dvd", 1, "validation"), *rest]
     again = read_records(own.path("csv"), ReviewRecord)
     assert [replace(r, seconds=0.0) for r in again] == [
         replace(r, seconds=0.0) for r in records
     ]
 
 
-def a_record(repeat, precision, plain, dropout):
+def a_record(repeat, precision, plain, dropout, part="test"):
     errors = (plain, dropout, dropout, dropout)
-    return ReviewRecord("full", "dvd", repeat, precision, *errors, 75, 25, 9, 0.1)
+    own = ("full", "dvd", repeat, part, precision)
+    return ReviewRecord(*own, *errors, 75, 25, 9, 0.1)
 
 
 def test_gaps_are_paired_and_their_errors_allow_for_overlap():
@@ -50,13 +55,30 @@ def test_gaps_are_paired_and_their_errors_allow_for_overlap():
         for k in range(3)
         for precision, sign in ((1.0, 1), (10.0, -1), (100.0, 0))
     ]
-    panel = CategoryPanel(records)
+    panel = CategoryPanel([*records, *(replace(r, part="validation") for r in records)])
     curve = panel.curve("dropout_50")
     np.testing.assert_allclose(curve.gap, [-0.03, 0.03, 0.0], atol=1e-12)
     expected = 0.01 * np.sqrt(1 / 3 + 25 / 75)
     np.testing.assert_allclose(curve.gap_se, [expected, expected, 0.0], atol=1e-12)
     assert counted(curve) == (1, 1, 1)
     assert panel.against_best_plain("dropout_50")[0] == pytest.approx(-0.03)
+
+
+def test_best_against_best_is_chosen_without_test_reviews():
+    """What is best on test reviews is not best on the reviews that are held out."""
+    records = [
+        *(a_record(k, 1.0, 0.30, 0.10) for k in range(3)),
+        *(a_record(k, 10.0, 0.20 + 0.01 * k, 0.25) for k in range(3)),
+        *(a_record(k, 1.0, 0.30, 0.40, "validation") for k in range(3)),
+        *(a_record(k, 10.0, 0.20, 0.25, "validation") for k in range(3)),
+    ]
+    panel = CategoryPanel(records)
+    errors, precisions = panel.chosen(["dropout_10", "dropout_50"])
+    np.testing.assert_array_equal(errors, 0.25)
+    np.testing.assert_array_equal(precisions, 10.0)
+    gap, error = panel.best_against_best()
+    assert gap == pytest.approx(0.25 - 0.21)
+    assert error == pytest.approx(0.01 * np.sqrt(1 / 3 + 25 / 75))
 
 
 def test_command_line(tmp_path, monkeypatch, real_data):
@@ -73,7 +95,7 @@ def test_command_line(tmp_path, monkeypatch, real_data):
         assert word in page
     assert (tmp_path / "reviews_quick.png").stat().st_size > 10_000
     records = read_records(tmp_path / "reviews_quick.csv", ReviewRecord)
-    assert len(records) == 2 * 4 * 2 * 2
+    assert len(records) == 2 * 4 * 2 * 2 * 2
     assert all(0.03 < r.dropout_50 < 0.3 for r in records)
 
 
@@ -82,8 +104,8 @@ def test_command_line(tmp_path, monkeypatch, real_data):
 )
 def test_stored_results():
     records = read_records(RESULTS, ReviewRecord)
-    assert len(records) == 2 * 4 * 40 * 13
-    assert sum(r.seconds for r in records) < 2 * 15 * 60
+    assert len(records) == 2 * 4 * 40 * 13 * len(reviews.PARTS)
+    assert sum(r.seconds for r in records) < 2 * 30 * 60
     for version in VERSIONS:
         for panel in by_category(records, version):
             assert panel.against_best_plain("dropout_50")[0] < 0.0

@@ -34,7 +34,7 @@ def test_errors_are_those_of_exact_solutions(n_rows, n_columns):
 
 
 def test_signs_by_iteration_are_exact_on_real_reviews(real_data):
-    (record,) = run_split(("full", "kitchen", 0), (3.0,))
+    (record,) = run_split(("full", "kitchen", 0, "test"), (3.0,))
     data = all_reviews("full", "kitchen")
     order = np.random.default_rng([3, 0]).permutation(len(data.y))
     train, test = order[:1500], order[1500:]

@@ -50,8 +50,14 @@ def test_by_seed_puts_each_reward_in_its_place():
     )
 
 
+def test_short_trainings_have_no_plateau(stored_page):
+    row = next(r for r in stored_page.splitlines() if "inputs dropped too |" in r)
+    assert [cell.strip() for cell in row.split("|")][6] == "-"
+
+
 def test_settings_are_those_of_the_paper():
-    jobs = {policy: FULL.settings(policy) for policy in POLICIES}
+    jobs = {policy: FULL.settings(policy) for policy in QUICK.n_batches}
+    assert jobs["thompson_single"] == jobs["thompson"]
     assert jobs["thompson"].drop_rates == (0.0, 0.1, 0.1)
     assert jobs["thompson_inputs"].drop_rates == (0.1, 0.1, 0.1)
     assert jobs["epsilon_greedy"].drop_rates == (0.0, 0.0, 0.0)
@@ -72,7 +78,8 @@ def test_page_says_what_the_numbers_say():
 
     def page(thompson, greedy):
         made = [*rewards("thompson", thompson), *rewards("epsilon_greedy", greedy)]
-        records = [*made, *rewards("thompson_inputs", 9)]
+        others = ("thompson_inputs", "thompson_single", "epsilon_greedy_single")
+        records = [*made, *(r for name in others for r in rewards(name, 9))]
         return "\n".join(map(str, ThompsonSampling(Path()).page(records)))
 
     good, bad, never = page(10, 150), page(100, 20), page(400, 400)
@@ -112,6 +119,11 @@ def test_command_line(tmp_path):
     assert main([*command, str(tmp_path)]) == 0  # drawn anew from the stored numbers
     assert (tmp_path / "rl_quick.npz").stat().st_mtime_ns == before
     assert [path.read_text() for path in tmp_path.glob("*.md")] == [page]
+
+
+@pytest.fixture(scope="module")
+def stored_page():
+    return STORED.with_suffix(".md").read_text()
 
 
 @pytest.fixture(scope="module")

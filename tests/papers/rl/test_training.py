@@ -17,6 +17,16 @@ def test_agents_of_a_seed_share_their_random_steps(tmp_path):
         np.testing.assert_array_equal(other.rewards, runs[0].rewards)
 
 
+def test_without_doubling_the_reward_for_proximity_is_smaller(tmp_path):
+    """In the same worlds and with the same random moves."""
+    names = ("thompson", "thompson_single")
+    plain, single = (Run(name, PLAN, tmp_path / "none.npz") for name in names)
+    for run in (plain, single):
+        run.advance()
+    np.testing.assert_array_equal(plain.worlds.position, single.worlds.position)
+    assert (single.rewards < plain.rewards).all()
+
+
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr("caveat.papers.rl.training._PER_CHECKPOINT", 2)
     whole = train("thompson", PLAN, tmp_path / "whole.npz")

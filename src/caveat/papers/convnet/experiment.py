@@ -271,6 +271,18 @@ class ConvNet(Experiment[NetJob, CurvePoint]):
         yield "## Why"
         yield _why(growth)
 
+    def in_brief(self, records: Sequence[CurvePoint]) -> tuple[str, str]:
+        most = sizes(records, "everywhere")[-1]
+        cases = (("end", STANDARD), ("everywhere", STANDARD), ("everywhere", most))
+        end, standard, mc = (
+            f"{mean_of(records, *case, 'error'):.2%}" for case in cases
+        )
+        paper = """dropout after every layer is inferior with averaged weights and much
+            better with MC dropout"""
+        ours = f"""test error of LeNet {end} with dropout at the end; with dropout
+            everywhere {standard} by averaged weights and {mc} by MC dropout"""
+        return paper, ours
+
     def figure(self, records: Sequence[CurvePoint]) -> Figure:
         """Test error and log-likelihood against the number of passes."""
         figure, grid = panels(2, 2, height=4.2, sharex=True, sharey="row")

@@ -19,7 +19,8 @@ from caveat.papers.lenet import (
     standard_log_probs,
 )
 
-PLAIN = tuple(Kind((0.0, 0.0, 0.0), penalty) for penalty in (0.0, 1e-5, 1e-4))
+PENALTIES = (0.0, 1e-5, 1e-4)
+PLAIN = tuple(Kind((0.0, 0.0, 0.0), penalty) for penalty in PENALTIES)
 DROPOUT = (
     Kind((0.0, 0.1, 0.1), 0.0),
     Kind((0.0, 0.25, 0.25), 0.0),
@@ -41,6 +42,7 @@ class EnsembleEffort:
     n_images: int | None  # to test on; None for all
     n_train: int | None  # to train on; None for all
     n_held_out: int  # the last training images, on which settings are chosen
+    n_tried: int  # networks of each setting, to choose by
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class EnsembleJob:
         if self.part == "validation":
             rest = len(images.train) - effort.n_held_out
             n_train = min(rest, effort.n_train or rest)
-            return [Perceptron(self.kind, effort.epochs, 0, n_train)]
+            return [Perceptron(self.kind, effort.epochs, self.replicate, n_train)]
         epochs = effort.epochs // (N_MEMBERS if self.method == SHORT else 1)
         first = 100 * (self.replicate + 1)
         count = 1 if self.method == MC else N_MEMBERS
@@ -92,16 +94,32 @@ class EnsembleJob:
         return [(self.method, size) for size in range(1, N_MEMBERS + 1)]
 
 
-def trials() -> list[EnsembleJob]:
-    """The networks by which drop rates and penalties are chosen."""
+def trials(n_tried: int) -> list[EnsembleJob]:
+    """The networks by which drop rates and penalties are chosen, so many of each."""
     methods = [(SINGLE, kind) for kind in PLAIN] + [(MC, kind) for kind in DROPOUT]
-    return [EnsembleJob("validation", 0, *method) for method in methods]
+    return [
+        EnsembleJob("validation", k, *method)
+        for method in methods
+        for k in range(n_tried)
+    ]
 
 
 def best(kinds: Sequence[Kind], validation: Sequence[Result]) -> Kind:
-    """The kind with the largest log-likelihood on held-out images."""
-    scores = {result.kind: result.log_likelihood for result in validation}
-    return max(kinds, key=lambda kind: scores[str(kind)])
+    """The kind with the largest log-likelihood on held-out images, on average."""
+
+    def score(kind: Kind) -> float:
+        own = [r.log_likelihood for r in validation if r.kind == str(kind)]
+        return float(np.mean(own))
+
+    return max(kinds, key=score)
+
+
+def is_at_end(kind: Kind) -> bool:
+    """Whether the search might have gone on beyond; rates and penalties of 0 cannot."""
+    if kind in PLAIN:
+        return kind.l2_penalty == max(PENALTIES)
+    hidden, all_hidden = kind.drop_rates[-1], [k.drop_rates[-1] for k in DROPOUT]
+    return hidden in (min(all_hidden), max(all_hidden))
 
 
 def run_job(

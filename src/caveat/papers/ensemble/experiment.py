@@ -22,6 +22,7 @@ from caveat.papers.ensemble.comparison import (
     EnsembleJob,
     Result,
     best,
+    is_at_end,
     run_job,
     trials,
 )
@@ -33,8 +34,8 @@ from caveat.papers.style import ink, legend_below, line, name_axes, panels
 
 CONFIDENCE = 0.95
 SIMILAR = 0.1  # of the gap between one plain network and the ensemble
-FULL = EnsembleEffort(10, 5, (1, 2, 5, 10, 20, 50, 100), None, None, 10_000)
-QUICK = EnsembleEffort(5, 2, (1, 2, 5, 10), 400, 1_000, 300)
+FULL = EnsembleEffort(10, 5, (1, 2, 5, 10, 20, 50, 100), None, None, 10_000, 1)
+QUICK = EnsembleEffort(5, 2, (1, 2, 5, 10), 400, 1_000, 300, 1)
 _WORDS = """Model ensembles are often used in deep learning as well, where the same
     model is trained several times and at test time the results of all models are
     averaged. This is computationally very expensive [...]. One would expect that
@@ -97,22 +98,39 @@ def share_of_gain(results: Sequence[Result], n_draws: int, name: str) -> float:
     return own / gain(ensemble, plain, name).value
 
 
-def _trial(result: Result) -> dict[str, str]:
-    return {
-        "network": result.method,
-        "setting": result.kind,
-        "error %": f"{100 * result.error:.2f}",
-        "mean log p": f"{result.log_likelihood:.4f}",
-    }
+def _trials(results: Sequence[Result]) -> Iterator[dict[str, str]]:
+    """A row per setting, averaged over its networks."""
+    for kind in (*PLAIN, *DROPOUT):
+        own = [r for r in results if (r.part, r.kind) == ("validation", str(kind))]
+        likelihoods = [r.log_likelihood for r in own]
+        yield {
+            "network": own[0].method,
+            "setting": str(kind),
+            "error %": f"{100 * np.mean([r.error for r in own]):.2f}",
+            "mean log p": f"{np.mean(likelihoods):.4f}",
+            "each": ", ".join(f"{value:.4f}" for value in likelihoods),
+        }
 
 
-def _chosen(results: Sequence[Result]) -> str:
+def _chosen(results: Sequence[Result], n_tried: int) -> str:
     chosen = dict.fromkeys(r.kind for r in results if r.part == "test")
-    ends = [str(kinds[k]) for kinds in (DROPOUT, PLAIN) for k in (0, -1)]
+    ends = [str(kind) for kind in (*PLAIN, *DROPOUT) if is_at_end(kind)]
     found = [kind for kind in chosen if kind in ends]
     at_end = f"At an end of what was tried: {'; '.join(found)}." if found else ""
-    return flow(f"""One network for each setting, by log-likelihood on the last training
-        images, which it did not see. Chosen: {"; ".join(chosen)}. {at_end}""")
+    none = "" if found else "None of them is at an end of what was tried."
+    return flow(f"""Networks of each setting: {n_tried}. The choice is by their mean
+        log-likelihood on the last training images, which they did not see. Chosen:
+        {"; ".join(chosen)}. {at_end}{none}""")
+
+
+def _where(results: Sequence[Result]) -> str:
+    """Before which weight layers the chosen network drops, as it was chosen."""
+    (chosen,) = {r.kind for r in results if (r.part, r.method) == ("test", MC)}
+    (kind,) = (kind for kind in DROPOUT if str(kind) == chosen)
+    if all(kind.drop_rates):
+        return "before every weight layer, as the theory has it"
+    return """before the second and the third weight layer: on pixels, before the first,
+        other rates than 0 were tried and not chosen, so that layer is not Bayesian"""
 
 
 def _row(own: Sequence[Result], epochs: int) -> dict[str, str]:
@@ -240,8 +258,9 @@ class Ensembles(Experiment[EnsembleJob, Result]):
     def jobs(self, records: Sequence[Result]) -> list[EnsembleJob]:
         """What is tested is chosen by the trials."""
         tried = [r for r in records if r.part == "validation"]
-        if len(tried) < len(trials()):
-            return trials()
+        settings = trials(self.effort.n_tried)
+        if len(tried) < len(settings):
+            return settings
         dropout, plain = (best(kinds, tried) for kinds in (DROPOUT, PLAIN))
         methods = {MC: dropout, LONG: plain, SHORT: plain}
         replicates = [
@@ -249,7 +268,7 @@ class Ensembles(Experiment[EnsembleJob, Result]):
             for k in range(self.effort.n_replicates)
             for method, kind in methods.items()
         ]
-        return trials() + replicates
+        return settings + replicates
 
     def key(self, record: Result) -> Key:
         own = record.part, record.replicate, record.method, record.kind
@@ -269,8 +288,8 @@ class Ensembles(Experiment[EnsembleJob, Result]):
         n_test = len(images.test.first(effort.n_images))
         yield claim(_WORDS, "", end=" It gives no numbers.")
         yield flow(f"""{images.name}, {n_train:,} images to train on, {n_test:,} to test
-            on. Perceptrons 784-{"-".join(map(str, HIDDEN))}-10 with dropout before
-            every weight layer, as the theory has it, trained as a fleet by Adam (batch
+            on. Perceptrons 784-{"-".join(map(str, HIDDEN))}-10 with dropout
+            {_where(records)}; trained as a fleet by Adam (batch
             {BATCH_SIZE}, rate {LEARNING_RATE:g} falling along a cosine),
             {effort.epochs} epochs; not LeNet, because these take much less time, so
             that everything can be repeated: {effort.n_replicates} replicates of one
@@ -279,8 +298,8 @@ class Ensembles(Experiment[EnsembleJob, Result]):
             (*short ensemble*, which costs as much to train as the one dropout network).
             Members differ in first weights and order of images.""")
         yield "## What was chosen, on held-out training images"
-        yield table(_trial(r) for r in records if r.part == "validation")
-        yield _chosen(records)
+        yield table(_trials(records))
+        yield _chosen(records, effort.n_tried)
         yield "## Test images"
         yield table(
             _row(select(records, method, n), effort.epochs)
@@ -295,6 +314,18 @@ class Ensembles(Experiment[EnsembleJob, Result]):
         yield _trust(effort.n_replicates)
         yield "## The claim"
         yield bullets(_claims(records))
+
+    def in_brief(self, records: Sequence[Result]) -> tuple[str, str]:
+        most = passes(records, MC)[-1]
+        error, likelihood = (
+            share_of_gain(records, most, name) for name in ("error", "log_likelihood")
+        )
+        paper = """many passes through one dropout network should do about as well as an
+            ensemble of networks"""
+        ours = f"""they gain {error:.0%} of what an ensemble of {N_MEMBERS} gains in
+            error and {likelihood:.0%} in log-likelihood, for 1/{N_MEMBERS} of the
+            training"""
+        return paper, ours
 
     def figure(self, records: Sequence[Result]) -> Figure:
         """Error and log-likelihood against the cost of testing and of training."""

@@ -24,24 +24,27 @@ from caveat.maxent.linear.paths import ratio_path
 from caveat.maxent.linear.rows import ShiftedRows
 
 Array = NDArray[np.float64]
-Split = tuple[str, str, int]  # version, category, number
+Split = tuple[str, str, int, str]  # version, category, number, part
 
 VERSIONS = ("full", "top5000")
+TEST, VALIDATION = "test", "validation"
 METHODS = {"plain": 0.0, "dropout_10": 0.1, "dropout_50": 0.5, "dropout_90": 0.9}
 _SHARING = (("dropout_10", "dropout_90"), ("dropout_50",))  # f and 1 - f
 TRAIN_SHARE = 0.75
+FIT_SHARE = 0.8  # of the training reviews, to choose by the rest of them
 _TOLERANCE = 1e-4  # relative residual; signs of predictions need no more
 
 
 @dataclass(frozen=True)
 class ReviewRecord:
-    """Test errors of one split at one prior precision."""
+    """Errors of one split at one prior precision."""
 
     version: str
     category: str
     repeat: int  # number of the random split
+    part: str  # on test reviews, or on training reviews that were held out
     prior_precision: float  # lambda0
-    plain: float  # share of test reviews with the wrong sign, without dropout
+    plain: float  # share of these reviews with the wrong sign, without dropout
     dropout_10: float  # and with a drop rate of 0.1
     dropout_50: float
     dropout_90: float
@@ -53,17 +56,23 @@ class ReviewRecord:
     @property
     def split(self) -> Split:
         """What was split, and how."""
-        return self.version, self.category, self.repeat
+        return self.version, self.category, self.repeat, self.part
 
 
 def run_split(split: Split, precisions: Sequence[float]) -> list[ReviewRecord]:
-    """Fit and test all settings on one split."""
-    version, category, repeat = split
+    """Fit all settings on one split, and test them or choose among them.
+
+    For a choice they are fitted on a part of the training reviews and see the rest;
+    test reviews have no part in it.
+    """
+    version, category, repeat, part = split
     start = time.process_time()
     reviews = all_reviews(version, category)
     seed = [CATEGORIES.index(category), repeat]
     order = np.random.default_rng(seed).permutation(len(reviews.y))
     train, test = np.split(order, [round(TRAIN_SHARE * len(order))])
+    if part == VALIDATION:
+        train, test = np.split(train, [round(FIT_SHARE * len(train))])
     errors = split_errors(_taken(reviews, train), _taken(reviews, test), precisions)
     seconds = (time.process_time() - start) / len(precisions)
     return [

@@ -1,6 +1,6 @@
 """Agents of one policy, each in a world of its own, trained side by side."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ POLICIES: dict[str, Callable[..., QSettings]] = {
     "epsilon_greedy": QSettings.epsilon_greedy,
     "thompson_inputs": partial(QSettings.thompson, drop_rates=(0.1, 0.1, 0.1)),
 }
+SINGLE = "_single"  # behind the name of a policy: the reward for proximity as it is
 EXPLOITING = "_exploiting"  # behind the name of a policy: trained, exploring no more
 
 _PER_CHECKPOINT = 50  # batches
@@ -42,7 +43,7 @@ class AgentPlan:
 
     def settings(self, policy: str) -> QSettings:
         """Those of the paper but for the first steps."""
-        return POLICIES[policy](
+        return POLICIES[policy.removesuffix(SINGLE)](
             random_steps=self.random_steps, learning_starts=self.learning_starts
         )
 
@@ -70,8 +71,8 @@ class Run:
 
     def __init__(self, policy: str, plan: AgentPlan, checkpoint: Path) -> None:
         seeds, settings = range(plan.n_seeds), plan.settings(policy)
-        self.checkpoint = checkpoint
-        self.worlds = Worlds([np.random.default_rng(seed) for seed in seeds])
+        self.checkpoint, self._doubled = checkpoint, not policy.endswith(SINGLE)
+        self.worlds = self._new_worlds(seeds)
         self.fleet = DQNFleet(3 * N_EYES, N_ACTIONS, settings=settings, seeds=seeds)
         self.rewards: NDArray[np.float64] = np.empty((0, plan.n_seeds))
         if checkpoint.exists():
@@ -114,12 +115,16 @@ class Run:
     def exploited(self, n_batches: int) -> NDArray[np.float64]:
         """Rewards (batches, agents) in new worlds, without exploring or learning."""
         seeds = range(_OTHER_WORLDS, _OTHER_WORLDS + len(self.fleet))
-        worlds = Worlds([np.random.default_rng(seed) for seed in seeds])
+        worlds = self._new_worlds(seeds)
         rewards = np.empty((n_batches, TICKS_PER_BATCH, len(self.fleet)))
         for batch, tick in np.ndindex(rewards.shape[:2]):
             x = worlds.readings.inputs()
             rewards[batch, tick] = worlds.step(self.fleet.exploit_average(x))
         return np.asarray(rewards.mean(1))
+
+    def _new_worlds(self, seeds: Sequence[int]) -> Worlds:
+        generators = [np.random.default_rng(seed) for seed in seeds]
+        return Worlds(generators, doubled=self._doubled)
 
 
 def train(policy: str, plan: AgentPlan, checkpoint: Path) -> TrainedAgents:

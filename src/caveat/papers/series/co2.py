@@ -35,6 +35,8 @@ SATURATED = 1.5  # sd at 10 x* over that at x*, up to which it is bounded
 ALIKE = 1.1  # ratio of sds up to which two nets are the same in it
 REASONABLE = 0.5  # error of an sd, relative, up to which it is of use
 _NEAR_ZERO = 0.5
+SETTLED = 4  # drawn months: about a year
+FLAT = 0.1  # share of the ups and downs up to which a mean is without a season
 
 
 def growth(curve: Curve) -> float:
@@ -54,8 +56,39 @@ def value(curve: Curve) -> float:
 
 def claims(curves: Curves) -> Iterator[Claim]:
     """All of them, in the order of the paper."""
-    for say in (_standard, _process, _relu, _tanh, _rates, _depth, _few, _truth):
+    for say in (_season, _standard, _process, _relu, _tanh, _rates, _depth, _few, _truth):
         yield say(curves)
+
+
+def swing(curve: Curve) -> float:
+    """How much of the observed ups and downs after training the mean has.
+
+    Without the first months, in which a mean comes back from the last season.
+    """
+    later = curve.part("later")
+    ours, observed = (
+        np.diff(later.column(name)[SETTLED:]).std() for name in ("mean", "y")
+    )
+    return float(ours / observed)
+
+
+def _season(curves: Curves) -> Claim:
+    models = {
+        "MC dropout, ReLU": curves.mc(FIT_RELU),
+        "MC dropout, tanh": curves.mc(FIT_LOW),
+        "GP": curves.process(SQUARED_EXPONENTIAL),
+    }
+    found = {name: swing(curve) for name, curve in models.items()}
+    shown = ", ".join(f"{name} {share:.0%}" for name, share in found.items())
+    with fair(*models.values()):
+        return claim(
+            """Extrapolating the observed data, none of the models can capture the
+            periodicity""",
+            f"""Of the ups and downs from one later month drawn to the next (their
+            standard deviation) the predicted means have: {shown}; the first {SETTLED}
+            are left out, in which a mean comes back from the last season. At most
+            {FLAT:.0%}: {verdict(max(found.values()) <= FLAT)}.""",
+        )
 
 
 def _standard(curves: Curves) -> Claim:
@@ -100,18 +133,22 @@ def _relu(curves: Curves) -> Claim:
 
 def _tanh(curves: Curves) -> Claim:
     limit = curves.process(ERF_KERNEL)
-    both = [curves.mc(name) for name in (FIT_LOW, FIT_HIGH)]
-    bounded = all(beyond(curve) <= SATURATED for curve in both)
-    with fair(*both):
-        return claim(
-            "whereas for the TanH model it stays bounded",
-            f"""From x* to {FAR:g} x* the sd is multiplied by
-            {", ".join(f"{beyond(curve):.2f}" for curve in both)} (drop 0.1, 0.2; at
-            most {SATURATED:g}): {verdict(bounded)}. At x* it is
-            {", ".join(f"{growth(curve):.2f}" for curve in both)} times that on the
-            data. The GP with the kernel of an erf net: {growth(limit):.1f} and
-            {beyond(limit):.2f} times.""",
-        )
+    both = {"drop 0.1": curves.mc(FIT_LOW), "drop 0.2": curves.mc(FIT_HIGH)}
+    return claim(
+        "whereas for the TanH model it stays bounded",
+        f"""From x* to {FAR:g} x* the sd is multiplied by at most {SATURATED:g}:
+        {"; ".join(f"{name} {_bounded(curve)}" for name, curve in both.items())}. At x*
+        it is {", ".join(f"{growth(curve):.2f}" for curve in both.values())} times that
+        on the data. The GP with the kernel of an erf net: {growth(limit):.1f} and
+        {beyond(limit):.2f} times.""",
+    )
+
+
+def _bounded(curve: Curve) -> str:
+    with fair(curve):
+        found = verdict(beyond(curve) <= SATURATED)
+    error = curve.part("train").error
+    return f"{found} ({beyond(curve):.2f} times; RMSE on the data {error:.2f})"
 
 
 def _rates(curves: Curves) -> Claim:
@@ -311,6 +348,19 @@ class CO2(Series):
         yield from claims(curves)
         yield "## What differs from the paper"
         yield differences(curves)
+
+    def in_brief(self, records: Sequence[Point]) -> tuple[str, str]:
+        curves = self.curves(records)
+        relu, tanh = curves.mc(FIT_RELU), curves.mc(FIT_LOW)
+        bare = curves.standard(FIT_RELU)
+        truth = float(bare.part("x*").column("y")[0])
+        paper = """far from the data MC dropout's uncertainty grows with ReLU units and
+            stays bounded with tanh, while standard dropout is sure of a wrong value"""
+        ours = f"""with nets that fit the data, the sd at x* is {growth(relu):.1f} times
+            that on the data for ReLU and {growth(tanh):.1f} times for tanh, and at
+            {FAR:g} x* {beyond(relu):.0f} and {beyond(tanh):.1f} times that at x*;
+            standard dropout says {value(bare):+.1f} where {truth:+.1f} was measured"""
+        return paper, ours
 
     def figure(self, records: Sequence[Point]) -> Figure:
         """Figures 2 and 3 with the truth: a panel per model."""

@@ -28,7 +28,9 @@ from caveat.papers.style import name_outer
 _NETS = (RELU_5, RELU_4, TANH_5)
 NOMINAL, SLACK = 0.95, 0.05
 WIDER = 1.05  # sd in the gaps over that on the data, from which it is larger
-_READING = """x and y are standardised as in the paper. The sd is that of the function;
+_READING = """x and y are standardised as in the paper: the released files hold no
+years and no W/m², nor what they were divided by, so the figure has no units either. The
+sd is that of the function;
 a prediction with noise adds the noise variance 1/τ that is best for the bound on the
 training points (of a GP, that of the marginal likelihood). Hyper-parameters of a GP are
 by marginal likelihood. "ReLU net" and "erf net" are the covariance functions of such
@@ -112,6 +114,18 @@ class Solar(Series):
         )
         yield "What the numbers say of interpolation:"
         yield bullets(_verdicts(curves, named))
+
+    def in_brief(self, records: Sequence[Point]) -> tuple[str, str]:
+        curves = self.curves(records)
+        relu, tanh = (curves.mc(name + FITTED) for name in (RELU_5, TANH_5))
+        process = curves.process(SQUARED_EXPONENTIAL)
+        shares = [c.part("gap").coverage(noise=True) for c in (relu, tanh, process)]
+        paper = "a second series, to assess interpolation; its text is not at hand"
+        ours = f"""in the gaps the sd is {widening(relu):.1f} times that on the data for
+            ReLU, {widening(tanh):.1f} for tanh and {widening(process):.0f} for a GP,
+            and {shares[0]:.0%}, {shares[1]:.0%} and {shares[2]:.0%} of the points there
+            are within 2 sd with noise"""
+        return paper, ours
 
     def figure(self, records: Sequence[Point]) -> Figure:
         """The gaps and what fills them: a panel per model."""
