@@ -178,11 +178,9 @@ class Bound:
             # A draw that has left this way may come to where it cannot go on.
             ones = [[v[n : n + 1] for v in noise] for n in range(n_draws)]
             return [self._those_going(one, 1)[0] for one in ones]
+        goes = [True] * n_draws
         if self._program.checked:
-            *columns, going = columns
-            goes = going.tolist()
-        else:
-            goes = [True] * n_draws
+            columns, goes = columns[:-1], columns[-1].tolist()
         values = [column.unbind(0) for column in columns]
         return [
             tuple(column[n] for column in values) if goes[n] else None
