@@ -271,6 +271,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     folder, name = options.output, "lora_quick" if options.quick else "lora"
     stored = folder / f"{name}.csv" if folder else None
     records = run(options.quick, stored)
+    if stored:  # with the digits of the file, from which the page can be made again
+        records = read_records(stored, Score)
     text = page(records, options.quick)
     print(text)
     if folder:

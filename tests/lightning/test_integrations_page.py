@@ -7,6 +7,7 @@ import pytest
 
 for package in ("lightning", "mlflow", "polars"):
     pytest.importorskip(package)
+pyplot = pytest.importorskip("matplotlib.pyplot")
 PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
 
 
@@ -17,5 +18,6 @@ def test_the_page_runs(tmp_path, monkeypatch):
     known = {}
     for block in blocks:
         exec(block, known)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
+    pyplot.close("all")
     assert len((tmp_path / "answers.csv").read_text().splitlines()) == 21

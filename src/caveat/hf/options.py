@@ -99,7 +99,7 @@ def _check_config(config: Any, choice: Choosing) -> None:
     names = _REFUSED + (_REFUSED_SAMPLING if choice.do_sample else [])
     for name in names:
         value = getattr(config, name, None)
-        harmless = (None, 1) if name in _NEEDS_ONE else (None, False)
+        harmless: tuple[Any, ...] = (None, 1) if name in _NEEDS_ONE else (None, False)
         if name in ("typical_p", "guidance_scale"):
             harmless = (None, 1.0)
         if name in ("epsilon_cutoff", "eta_cutoff"):
