@@ -179,7 +179,7 @@ class _Writer:
         return row[: int(ends[0]) + 1] if len(ends) else row
 
 
-class _Sampled(LogitsProcessor):  # type: ignore[misc]
+class _Sampled(LogitsProcessor):
     """Adds Gumbel noise: the largest sum is a sample of the softmax.
 
     Noise is addressed by draw, step and token, so no generator is needed, and rows
