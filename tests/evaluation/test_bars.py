@@ -54,8 +54,9 @@ def test_tokens_of_a_row(generator):
     )
     display = tokens.plot(row=2)
     np.testing.assert_allclose(display.probs, tokens.probs[2])
+    np.testing.assert_allclose(tokens.plot().probs, tokens.probs[0])
     with pytest.raises(ShapeError, match="row="):
-        tokens.plot()
+        ClassBarsDisplay.from_predictive(tokens)
 
 
 def test_what_is_refused(drawn):

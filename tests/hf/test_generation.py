@@ -10,7 +10,7 @@ import caveat
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.hf import generate, score
 from caveat.hf.generation import _chooser
-from caveat.hf.options import Choice
+from caveat.hf.options import Choosing
 from tests.hf.models import bert, gpt2, llama_lora, t5, tokenizer
 
 MODELS = {"gpt2": gpt2, "llama": llama_lora, "t5": t5}
@@ -95,7 +95,7 @@ def test_samples_have_the_probabilities_of_the_softmax():
     expected, n_draws = logits[0].softmax(-1), 3000
     pairs = collections.Counter()
     for draw in range(n_draws):
-        chooser = _chooser(Choice(True, None, None, None), 0, draw)
+        chooser = _chooser(Choosing(True, None, None, None), 0, draw)
         found = [int(chooser(None, logits).argmax()) for _ in range(2)]
         pairs[tuple(found)] += 1
     for i, p in enumerate(expected):

@@ -153,11 +153,11 @@ def test_a_step_with_more_outputs_than_logits(data):
     class Rich(Net):
         def predict_step(self, batch, batch_idx):
             features = self.body(batch[0])
-            return {"logits": self(batch[0]), "features": features}
+            return {"scores": self(batch[0]), "features": features}
 
     model = Rich(3).train()  # Lightning puts it in evaluation mode, we do not care
     writer = PredictionWriter(
-        classify=True, n_draws=12, seed=2, output=lambda found: found["logits"]
+        classify=True, n_draws=12, seed=2, output=lambda found: found["scores"]
     )
     predicted(model, writer, DataLoader(data, 16))
     found = writer.predictive

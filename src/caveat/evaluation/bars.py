@@ -168,7 +168,8 @@ def _ends(
     if len(draws) < 2:
         return None
     probs = _table(draws.double().softmax(-1), row, 1)
-    sides = torch.tensor([(1 - level) / 2, (1 + level) / 2]).to(probs)
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    sides = torch.tensor(ends, dtype=probs.dtype, device=probs.device)
     return probs.quantile(sides, dim=0)
 
 

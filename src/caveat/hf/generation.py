@@ -19,7 +19,7 @@ from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed, random_uniform, stream_key
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.hf.options import Choice, read_options
+from caveat.hf.options import Choosing, read_options
 from caveat.hf.scoring import Passage, TextScore, averaged
 from caveat.hf.texts import decoder_start, has_encoder, scored_in_order
 from caveat.sampling import stochastic
@@ -156,7 +156,7 @@ def generate(
 class _Writer:
     """Prompts of one length in, what a draw writes out."""
 
-    def __init__(self, model: Any, seed: int, config: Any, choice: Choice) -> None:
+    def __init__(self, model: Any, seed: int, config: Any, choice: Choosing) -> None:
         self._model, self._seed = model, seed
         self._config, self._choice = config, choice
         ends = config.eos_token_id
@@ -179,7 +179,7 @@ class _Writer:
         return row[: int(ends[0]) + 1] if len(ends) else row
 
 
-class _Sampled(LogitsProcessor):  # type: ignore[misc]
+class _Sampled(LogitsProcessor):
     """Adds Gumbel noise: the largest sum is a sample of the softmax.
 
     Noise is addressed by draw, step and token, so no generator is needed, and rows
@@ -200,7 +200,7 @@ class _Sampled(LogitsProcessor):  # type: ignore[misc]
         return scores.double() - uniform[0].log().neg().log()
 
 
-def _chooser(choice: Choice, seed: int, draw: int) -> LogitsProcessorList:
+def _chooser(choice: Choosing, seed: int, draw: int) -> LogitsProcessorList:
     made = LogitsProcessorList()
     if choice.temperature is not None:
         made.append(TemperatureLogitsWarper(choice.temperature))

@@ -30,7 +30,7 @@ _WHY = {
 }
 
 
-class Choice(NamedTuple):
+class Choosing(NamedTuple):
     """How a token is chosen from what a draw says."""
 
     do_sample: bool
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 
 def read_options(
     model: Any, max_new_tokens: int, options: dict[str, Any]
-) -> tuple[Any, Choice]:
+) -> tuple[Any, Choosing]:
     """A configuration for greedy decoding, and how tokens are to be chosen."""
     for name in options:
         _check_name(name)
@@ -95,11 +95,11 @@ def _refusal(name: str, value: Any = None) -> str:
     )
 
 
-def _check_config(config: Any, choice: Choice) -> None:
+def _check_config(config: Any, choice: Choosing) -> None:
     names = _REFUSED + (_REFUSED_SAMPLING if choice.do_sample else [])
     for name in names:
         value = getattr(config, name, None)
-        harmless = (None, 1) if name in _NEEDS_ONE else (None, False)
+        harmless: tuple[Any, ...] = (None, 1) if name in _NEEDS_ONE else (None, False)
         if name in ("typical_p", "guidance_scale"):
             harmless = (None, 1.0)
         if name in ("epsilon_cutoff", "eta_cutoff"):
@@ -108,7 +108,7 @@ def _check_config(config: Any, choice: Choice) -> None:
             raise ParameterError(_refusal(name, value))
 
 
-def _choice(config: Any) -> Choice:
+def _choice(config: Any) -> Choosing:
     sampled = bool(config.do_sample)
     set_ = {
         name: getattr(config, name, None)
@@ -124,4 +124,4 @@ def _choice(config: Any) -> Choice:
         top_k = check.positive_int("top_k", top_k)
     if top_p is not None and top_p != 1.0:
         top_p = check.unit_interval("top_p", top_p)
-    return Choice(sampled, temperature, top_k or None, top_p)
+    return Choosing(sampled, temperature, top_k or None, top_p)

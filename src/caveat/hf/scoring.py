@@ -82,7 +82,10 @@ def scored(
         seen.add(logits[places])
     sizes = [len(passage.judged) for passage in passages]
     parts = zip(*(part.split(sizes, -1) for part in seen.parts()), strict=True)
-    return [TextScore(*part[:4], part[4].sum(-1)) for part in parts]
+    return [
+        TextScore(own, log_probs, entropy, information, by_draw.sum(-1))
+        for own, log_probs, entropy, information, by_draw in parts
+    ]
 
 
 def averaged(log_values: Tensor) -> Tensor:

@@ -85,7 +85,7 @@ class HeadTask(ABC):
         label, names = int(own.label[0]), self._names()
         drawn = own.draws.softmax(-1)[:, 0, label].double()
         level, kept = self._asked.level, self._asked.top_k
-        order = range(own.probs.shape[-1])
+        order = list(range(own.probs.shape[-1]))
         if kept is not None:
             order = own.probs[0].argsort(descending=True)[:kept].tolist()
         ends = torch.tensor([(1 - level) / 2, (1 + level) / 2])
@@ -204,7 +204,7 @@ class TokenClassification(HeadTask):
         found = {"word": token, "index": place}
         if not self._fast:
             return found
-        text = item.get("text") if isinstance(item, Mapping) else item
+        text: Any = item["text"] if isinstance(item, Mapping) else item
         if isinstance(text, list):  # of words: offsets would be inside of a word
             number = row.word_ids()[place]
             return {**found, "word": text[number], "index": number}

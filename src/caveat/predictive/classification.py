@@ -159,6 +159,8 @@ class ClassificationPredictive(Predictive):
         if kind == "draws" and style.get("classes") is None:
             peaks = self.probs.reshape(-1, self.probs.shape[-1]).amax(0)
             style["classes"] = sorted(peaks.argsort(descending=True)[:5].tolist())
+        if kind == "bars" and self.probs.ndim == 3:
+            style.setdefault("row", 0)  # its labels stand side by side
         if kind == "maps":
             drawn = display("caveat.evaluation.maps:MapDisplay")
         elif kind == "bars":
