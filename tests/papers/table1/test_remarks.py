@@ -56,6 +56,8 @@ def test_twins_are_counted_and_scored(real_data):
 
 def test_pages_say_how_settings_were_chosen(real_data):
     (old,) = remarks.search_note("flagship", flagship())
+    assert "earlier search" in old and "test rows" not in old
+    (old,) = remarks.search_note("best", flagship())
     assert "had seen test rows" in old
     (new,) = remarks.search_note("flagship", flagship(learning_rate=0.005))
     assert "test rows" not in new and "folds of its training rows" in new

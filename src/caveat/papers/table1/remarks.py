@@ -115,12 +115,13 @@ def search_note(protocol: str, records: Sequence[Record]) -> Iterator[str]:
     if protocol not in ("best", "flagship"):
         return
     if any(np.isnan(r.learning_rate) for r in records):
-        yield flow("""These rows are of an earlier search, which did not choose
+        protein = """, and that of protein with one layer was settled after a trial
+            that had seen test rows"""
+        yield flow(f"""These rows are of an earlier search, which did not choose
             everything by validation rows of the split at hand: the epochs of sets with
-            more than 5,000 rows followed one rule, and that of protein was settled
-            after a trial that had seen test rows. The command searches epochs, rates
-            and Adam's peak by each split's own folds now; a full run of it is not
-            stored yet.""")
+            more than 5,000 rows followed one rule{protein * (protocol == "best")}. The
+            command searches epochs, rates and Adam's peak by each split's own folds
+            now; a full run of it is not stored yet.""")
         return
     yield flow("""Drop rates, that of the features, epochs and Adam's peak are chosen
         split by split on folds of its training rows (`papers/table1/climbing.py`), the
