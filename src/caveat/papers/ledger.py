@@ -36,7 +36,7 @@ def write_claims(folder: Path) -> str:
 
 
 def claims_table(folder: Path) -> str:
-    """A row for each claim of the papers: on the stored pages, of theory, and others."""
+    """A row for each claim of the papers: on stored pages, of theory, and others."""
     found = [row for each in REPRODUCTIONS for row in _rows(each, folder)]
     found += [_stated(each) for each in STATED]
     return table(sorted(found, key=lambda row: row["paper"]))

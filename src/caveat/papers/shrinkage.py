@@ -230,8 +230,9 @@ def _positive(weights: Sequence[Weight], data: AminoAcids) -> Claim:
         {_yes(dropout is not None)}. Ridge is ever all positive: {_yes(ridge)}, and the
         lasso: {_yes(lasso)}. In contrast to the lasso:
         {verdict(dropout is not None and not lasso)}; in contrast to ridge:
-        {verdict(dropout is not None and not ridge)}. The contrast to ridge is not one of signs: as λ0 grows
-        ridge tends to X'y/λ0, which has the signs of the correlations in any units.
+        {verdict(dropout is not None and not ridge)}. The contrast to ridge is not one
+        of signs: as λ0 grows ridge tends to X'y/λ0, which has the signs of the
+        correlations in any units.
         What sets dropout apart is that μ does not vanish at the end of the path;
         (1 - f) μ does.""",
         lead="",

@@ -307,7 +307,9 @@ class Softmax(Experiment[str, SoftmaxPoint]):
         for axes in grid.ravel().tolist():
             for edge in (-EDGE, EDGE):
                 axes.axvline(edge, color="0.5", linestyle="--", linewidth=0.8)
-            axes.axvline(STAR, color=COLOURS["vermilion"], linestyle="--", linewidth=1.0)
+            axes.axvline(
+                STAR, color=COLOURS["vermilion"], linestyle="--", linewidth=1.0
+            )
             star = {"xytext": (-2, 2), "textcoords": "offset points", "ha": "right"}
             axes.annotate(
                 "x*", (STAR, 0.0), xycoords=("data", "axes fraction"),

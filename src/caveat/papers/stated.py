@@ -210,8 +210,8 @@ STATED = (
     ),
     Stated(
         "002, section 2",
-        "the naive generative model (eq. 3) is another one: a mixture weighted with the "
-        "posterior probability",
+        "the naive generative model (eq. 3) is another one: a mixture weighted with "
+        "the posterior probability",
         HOLDS,
         _M + "test_transforms.py::test_the_average_of_logs_is_below_the_log_of_"
         "averages",

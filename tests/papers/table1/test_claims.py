@@ -47,7 +47,9 @@ def test_medians_are_those_of_the_rows(records):
     boston = [
         replace(r, rmse=2.68 + shift, log_likelihood=-2.34 + shift)
         for r, shift in zip(
-            [r for r in records if r.dataset == "boston"], [-0.5, 0.0, 0.5] * 20
+            [r for r in records if r.dataset == "boston"],
+            [-0.5, 0.0, 0.5] * 20,
+            strict=True,
         )
     ]
     rest = [r for r in records if r.dataset != "boston"]

@@ -346,8 +346,8 @@ class Mnist(Experiment[int, Number]):
         numbers = Numbers(records)
         found, ratios = numbers.classes(SHOWN, 0), numbers.turning("variation ratio")
         alike = sum(a == b for a, b in zip(found, PAPER_CLASSES, strict=True))
-        paper = """a 1 that turns is taken for a 5 and then a 7, with an uncertainty that
-            can fill the whole space"""
+        paper = """a 1 that turns is taken for a 5 and then a 7, with an uncertainty
+            that can fill the whole space"""
         ours = f"""{alike} of its 12 classes are found again, the variation ratio rises
             from {ratios[0]:.2f} to {max(ratios):.2f}"""
         return paper, ours

@@ -166,8 +166,8 @@ def _choice(panel: CategoryPanel) -> dict[str, str]:
     return {
         "category": panel.category,
         **{
-            f"{name}, as chosen": f"{100 * own.mean():.2f} ± {100 * own.std(ddof=1):.2f}"
-            f" ({np.median(precisions):g})"
+            f"{name}, as chosen": f"{100 * own.mean():.2f} ± "
+            f"{100 * own.std(ddof=1):.2f} ({np.median(precisions):g})"
             for name, (own, precisions) in found.items()
         },
         "dropout - no dropout": f"{100 * gap:+.2f} ± {100 * error:.2f}",
@@ -216,8 +216,9 @@ def _lower(own: Sequence[CategoryPanel], method: str) -> str:
 
 def _verdict(own: Sequence[CategoryPanel]) -> str:
     mean, clear = _widest(own)
-    return flow(f"""The claim, read as a share of λ0: one rate has the lower error on at least half of
-        the values of λ0 in every category, {verdict(mean >= _WIDE)} (share {mean:.0%});
+    return flow(f"""The claim, read as a share of λ0: one rate has the lower error on at
+        least half of the values of λ0 in every category, {verdict(mean >= _WIDE)}
+        (share {mean:.0%});
         read as clearly lower, {verdict(clear >= _WIDE)} (share {clear:.0%}).""")
 
 
@@ -331,8 +332,8 @@ class AmazonReviews(Experiment[Split, ReviewRecord]):
             own = by_category(records, version)
             share, clearly = _widest(own)
             found.append(
-                f"on `{version}` one drop rate has the lower error at {share:.0%} of the "
-                f"values of λ0 or more in every category, clearly at {clearly:.0%}"
+                f"on `{version}` one drop rate has the lower error at {share:.0%} of "
+                f"the values of λ0 or more in every category, clearly at {clearly:.0%}"
             )
             if VALIDATION in self.parts:
                 gaps = [100 * panel.best_against_best()[0] for panel in own]

@@ -63,14 +63,14 @@ _SETTINGS = f"""World and agent are those of the ConvNetJS demo that the paper u
 from a memory of 30,000, rate 0.001, weight decay 0.001, no target network). Its reward
 for keeping off the walls is min(1, 2 proximity); in a later demo by the paper's author
 it is the proximity itself. Which of them the paper ran is not said. That it was the
-doubled one is inferred: its code is said to be that of the demo. All learn from step 1,000 on and move at random for 5,000
-steps; epsilon then falls to 0.05 at step 200,000. Thompson drops hidden units with
-probability 0.1, behind both non-linearities, as in the first version of the paper; the
-later text, "before every weight layer", drops inputs too: the third row. Agents of the
-same seed share worlds, first weights and random moves across policies. A batch is
-{TICKS_PER_BATCH} ticks, the interval at which the demo plots, so that the burn-in of
-5,000 steps is the paper's 25 batches; the curve is the mean of the last 1000 rewards,
-as in the demo."""
+doubled one is inferred: its code is said to be that of the demo. All learn from step
+1,000 on and move at random for 5,000 steps; epsilon then falls to 0.05 at step 200,000.
+Thompson drops hidden units with probability 0.1, behind both non-linearities, as in the
+first version of the paper; the later text, "before every weight layer", drops inputs
+too: the third row. Agents of the same seed share worlds, first weights and random moves
+across policies. A batch is {TICKS_PER_BATCH} ticks, the interval at which the demo
+plots, so that the burn-in of 5,000 steps is the paper's 25 batches; the curve is the
+mean of the last 1000 rewards, as in the demo."""
 _NAMES = {
     "thompson": "Thompson",
     "epsilon_greedy": "epsilon greedy",

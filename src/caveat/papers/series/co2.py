@@ -56,7 +56,17 @@ def value(curve: Curve) -> float:
 
 def claims(curves: Curves) -> Iterator[Claim]:
     """All of them, in the order of the paper."""
-    for say in (_season, _standard, _process, _relu, _tanh, _rates, _depth, _few, _truth):
+    for say in (
+        _season,
+        _standard,
+        _process,
+        _relu,
+        _tanh,
+        _rates,
+        _depth,
+        _few,
+        _truth,
+    ):
         yield say(curves)
 
 
