@@ -6,6 +6,7 @@ seen on the right is that class 1 becomes likely. x* = 6 is far from all of it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -228,10 +229,10 @@ def _function(axes: Axes, own: Sequence[SoftmaxPoint]) -> None:
 def _softmax(axes: Axes, own: Sequence[SoftmaxPoint]) -> None:
     names = ("x", "other_point", "other_mean", "other_low", "other_high")
     x, point, mean, low, high = _columns(own, *names)
-    band = {"color": COLOURS["sky"], "alpha": 0.35, "linewidth": 0}
+    band: dict[str, Any] = {"color": COLOURS["sky"], "alpha": 0.35, "linewidth": 0}
     axes.fill_between(x, 1 - high, 1 - low, label="95%", **band)
     axes.plot(x, 1 - point, color=COLOURS["black"], label="of the point estimate")
-    dashed = {"color": COLOURS["blue"], "linestyle": "--"}
+    dashed: dict[str, Any] = {"color": COLOURS["blue"], "linestyle": "--"}
     axes.plot(x, 1 - mean, label="mean over functions", **dashed)
 
 
@@ -310,9 +311,9 @@ class Softmax(Experiment[str, SoftmaxPoint]):
             axes.axvline(
                 STAR, color=COLOURS["vermilion"], linestyle="--", linewidth=1.0
             )
-            star = {"xytext": (-2, 2), "textcoords": "offset points", "ha": "right"}
+            star: dict[str, Any] = {"xytext": (-2, 2), "ha": "right"}
             axes.annotate(
                 "x*", (STAR, 0.0), xycoords=("data", "axes fraction"),
-                color=COLOURS["vermilion"], **star,
+                color=COLOURS["vermilion"], textcoords="offset points", **star,
             )  # fmt: skip
         return figure
