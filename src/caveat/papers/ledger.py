@@ -39,7 +39,8 @@ def claims_table(folder: Path) -> str:
     """A row for each claim of the papers: on stored pages, of theory, and others."""
     found = [row for each in REPRODUCTIONS for row in _rows(each, folder)]
     found += [_stated(each) for each in STATED]
-    return table(sorted(found, key=lambda row: row["paper"]))
+    found.sort(key=lambda row: row["paper"])
+    return table(found)
 
 
 def _rows(reproduction: Reproduction, folder: Path) -> Iterator[dict[str, str]]:

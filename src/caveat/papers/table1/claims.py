@@ -91,7 +91,7 @@ def _averaging(records: Sequence[Record]) -> Claim:
     better = 0
     for name in names:
         own = [r for r in records if r.dataset == name]
-        better += np.mean([r.rmse - r.rmse_weight_averaging for r in own]) < 0.0
+        better += int(np.mean([r.rmse - r.rmse_weight_averaging for r in own]) < 0.0)
     return claim(
         """We observed an improvement using this estimate compared to the standard
         dropout weight averaging""",
