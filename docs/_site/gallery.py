@@ -24,6 +24,32 @@ ARGUMENTS = {
 SHOWN_ONLY = ("lora",)
 """Their data may have to be downloaded, and nothing is for the site."""
 
+ORDER = (
+    "first_regression",
+    "calibration",
+    "defer",
+    "conformal",
+    "cascade",
+    "active_learning",
+    "bandits",
+    "moments",
+    "bayesian_dropout_logistic",
+    "network_kernels",
+)
+"""From what a newcomer asks to theory; what is not named comes last."""
+
+
+class Order:
+    """The place of an example among the others."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __call__(self, name: str) -> tuple[int, str]:
+        stem = Path(name).stem
+        return ORDER.index(stem) if stem in ORDER else len(ORDER), stem
+
+
 saved: list[Path] = []
 _savefig = Figure.savefig
 
@@ -78,4 +104,5 @@ SETTINGS: dict[str, Any] = {
     "nested_sections": False,
     "write_computation_times": True,
     "thumbnail_size": (480, 320),
+    "within_subsection_order": Order,
 }
