@@ -71,6 +71,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_domain_indices = False  # the overview of the API is the index of modules
 html_extra_path = ["_site/extra"]
 html_context = {"default_mode": "auto"}
 html_sidebars = {  # pages without others below them
