@@ -91,6 +91,23 @@ def test_every_name_of_the_reference_says_what_it_is(api_pages):
     assert not missing
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_first_pages_say_what_deferring_prints(page):
+    """The numbers below the first figure are those of docs/decide.md, which is run."""
+    printed = (DOCS / "decide.md").read_text()
+    rows, deferred = re.search(
+        r"Deferral: (\d+) rows, .* (\d+) deferred", printed
+    ).groups()
+    wrong, left = re.search(
+        r"wrong: (\S+) of all, (\S+) of the accepted", printed
+    ).groups()
+    said = re.search(
+        r"of (\d+)\s\[digits\].*of the others\.", (ROOT / page).read_text(), re.S
+    )
+    numbers = re.findall(r"(?<![\w/])[\d.]+%?(?=\s)", said[0])
+    assert numbers == [rows, wrong, deferred, left]
+
+
 @pytest.mark.parametrize("name", ALONE)
 def test_blocks_run_and_print_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
