@@ -99,7 +99,7 @@ def test_first_pages_say_what_deferring_prints(page):
         r"Deferral: (\d+) rows, .* (\d+) deferred", printed
     ).groups()
     wrong, left = re.search(
-        r"wrong: (\S+) of all, (\S+) of the accepted", printed
+        r"wrong: (\d\S+) of all, (\d\S+) of the accepted", printed
     ).groups()
     said = re.search(
         r"of (\d+)\s\[digits\].*of the others\.", (ROOT / page).read_text(), re.S
