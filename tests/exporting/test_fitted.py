@@ -1,4 +1,4 @@
-"""Estimators: recipes are exported with their units, pools are refused."""
+"""Estimators: recipes are exported with their units."""
 
 import numpy as np
 import onnxruntime
@@ -94,7 +94,3 @@ def test_what_has_no_graph_is_refused(fitted, tmp_path):
     head = recipe(precision=NoiseHead(calibrate=False)).fit(X, Y)
     with pytest.raises(UnsupportedModelError, match="Intervals of a noise head"):
         caveat.export(head, X, tmp_path / "m.onnx", outputs=("lower",))
-    fitted = recipe().fit(X, Y)
-    fitted._ensemble, fitted._table = None, object()  # as after a preset
-    with pytest.raises(UnsupportedModelError, match="Fit a recipe"):
-        caveat.export(fitted, X, tmp_path / "m.onnx")

@@ -167,3 +167,24 @@ def test_rows_by_name(address):
     assert "'z'" in unseen and "--unseen" not in unseen
     noted = ask(address, "prices", {"rows": [ROW | {"size": None}]}).json()
     assert "was missing" in noted["notes"][0]
+    extra = ask(address, "prices", {"rows": [ROW | {"colour": 1}, ROW]}).json()
+    assert extra["predictions"][0] == first
+    assert extra["notes"] == ["'colour' is no column of the model"]
+    wrong = ask(address, "prices", {"rows": [ROW | {"size": True}]}).json()["error"]
+    assert wrong == "Row 1: column 'size' must hold numbers. Got True."
+
+
+@pytest.mark.parametrize("place", ["request", "input", "output", "address"])
+def test_what_nobody_reads_is_refused(address, place):
+    """n_draws beside the parameters would be taken for heard."""
+    more = {"n_draws": 8}
+    own = {"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}
+    body = {
+        "inputs": [own | (more if place == "input" else {})],
+        "outputs": [{"name": "probs"} | (more if place == "output" else {})],
+    } | (more if place == "request" else {})
+    url = f"http://{address}/v2/models/net/infer"
+    url += "?n_draws=8" if place == "address" else ""
+    found = CLIENT.post(url, json=body)
+    assert found.status_code == 400, found.text
+    assert "arameters" in found.json()["error"]

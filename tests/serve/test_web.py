@@ -94,6 +94,8 @@ def test_unknown_addresses_are_json_too(address):
         assert answer.status_code == 404 and "error" in answer.json()
     wrong = CLIENT.get(f"http://{address}/v2/models/net/infer")
     assert wrong.status_code == 405 and wrong.headers["allow"] == "POST"
+    both = CLIENT.delete(f"http://{address}/v2/health/live")
+    assert both.status_code == 405 and both.headers["allow"] == "GET, HEAD"
 
 
 def test_models_must_be_such_as_can_be_served(served_models):

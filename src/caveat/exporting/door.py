@@ -47,7 +47,8 @@ def export(
     Parameters
     ----------
     model : MCDropout, DropoutRegressor or DropoutClassifier
-        What to export. Of an estimator the recipes, not the pools of a preset.
+        What to export. Of an estimator a recipe or a pool; ``n_draws`` of the graph is
+        for each of its networks.
     example : Tensor or array, tuple of them, or dict by argument
         Inputs as ``draws`` takes them. Their sizes are those of the graph, but for the
         number of rows, which is free.
@@ -127,10 +128,11 @@ def _subject(model: Any, question: Question) -> ExportSubject:
         return SampledSubject(model, question)
     if type(model).__module__.startswith("caveat.estimators."):
         from caveat.estimators import DropoutClassifier, DropoutRegressor
-        from caveat.exporting.fitted import Fitted
+        from caveat.exporting.fitted import Fitted, Pooled
 
         if isinstance(model, DropoutRegressor | DropoutClassifier):
-            return Fitted(model, question)
+            is_pool = getattr(model, "_table", None) is not None
+            return (Pooled if is_pool else Fitted)(model, question)
     raise InputTypeError(
         f"export takes an MCDropout, a DropoutRegressor or a DropoutClassifier. Got "
         f"{type(model).__name__}; of a module write MCDropout(module, seed=0)."

@@ -14,7 +14,15 @@ from torch import Tensor, nn
 from caveat._random import signed
 from caveat.errors import InputTypeError, ParameterError, UnsupportedModelError
 from caveat.estimators import DropoutClassifier, DropoutRegressor
+from caveat.estimators.tables.regression import NOISE_PLACE, TableRegression
 from caveat.exporting.drawing import SiteNoise
+from caveat.exporting.pools import (
+    NETS_PATH,
+    NOISE_PATH,
+    ClassPool,
+    PoolSummary,
+    RegressionPool,
+)
 from caveat.exporting.subjects import ExportSubject, Question, answers_of
 from caveat.exporting.summaries import ClassSummary, DrawSummary, RegressionSummary
 from caveat.predictive import CategoricalPredictive, GaussianPredictive
@@ -28,9 +36,9 @@ from caveat.training.objectives import split_head
 from caveat.training.scaling import Scaling
 from caveat.training.streams import mask_seed
 
-_POOL = """The pool of a preset cannot be exported: it is made of networks, exact models
-and columns of its own. Fit a recipe: {name}(hidden=(50,), n_members=5, ...), and export
-that."""
+_HEADS = """The pool of preset="best" cannot be exported: a share of its draws are
+those of networks with a noise head, and how many depends on n_draws. Fit preset="auto"
+(the default), or a recipe: {name}(hidden=(50,), n_members=5, ...)."""
 
 _NO_NOISE = """{name} has networks without noise (drop_rate=0), so that draws are one
 per network and nothing is sampled. Export networks_ with torch.onnx.export."""
@@ -83,9 +91,8 @@ class Fitted(ExportSubject):
     question: Question
 
     def __post_init__(self) -> None:
-        name = type(self.estimator).__name__
         check_is_fitted(self.estimator, "networks_")
-        asked = self.question
+        name, asked = type(self.estimator).__name__, self.question
         if asked.precision is not None or asked.output is not None:
             raise ParameterError(
                 f"precision and output are for MCDropout: {name} knows them itself."
@@ -95,11 +102,13 @@ class Fitted(ExportSubject):
                 raise ParameterError(
                     f"{name} has no outputs {asked.outputs!r}; see caveat.export."
                 )
-        if self.estimator._ensemble is None:
-            raise UnsupportedModelError(_POOL.format(name=name))
-        if not self.estimator._ensemble.trained.has_noise and not self._has_family:
+        self._check(name)
+
+    def _check(self, name: str) -> None:
+        """Say what of these networks has no graph."""
+        if not self._ensemble.trained.has_noise and not self._has_family:
             raise UnsupportedModelError(_NO_NOISE.format(name=name))
-        wanted = set(asked.outputs)
+        wanted = set(self.question.outputs)
         if self._ensemble.trained.spec.objective.has_head and wanted & {
             "lower",
             "upper",
@@ -221,3 +230,66 @@ class Fitted(ExportSubject):
             means = means.squeeze(-1)
             precisions = None if precisions is None else precisions.squeeze(-1)
         return means, precisions
+
+
+@dataclass(frozen=True)
+class Pooled(Fitted):
+    """The pool of a preset: ``n_draws`` of a graph is for each of its networks."""
+
+    def _check(self, name: str) -> None:
+        if getattr(self._table, "heads", None) is not None:
+            raise UnsupportedModelError(_HEADS.format(name=name))
+
+    @property
+    def _table(self) -> Any:
+        return self.estimator._table
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        is_numbers = isinstance(self._table, TableRegression)
+        pool = (RegressionPool if is_numbers else ClassPool)(self._table)
+        return MCDropout(pool.eval(), seed=0)._sampler
+
+    @property
+    def _seed(self) -> int:
+        """Of the pool, as the estimator draws."""
+        return mask_seed(self.estimator._seed, 0)
+
+    def readdressed(self, sites: Sequence[SiteNoise]) -> tuple[SiteNoise, ...]:
+        found = []
+        for site in sites:
+            path, number = site.spec.name.rsplit("#", 1)
+            kind, *place = path.split(".")
+            if kind == NOISE_PATH:
+                own, stream = mask_seed(self._seed, NOISE_PLACE), f"#{number}"
+            elif kind == NETS_PATH:
+                part, _, net, layer = place
+                nets = self._table.parts[int(part)]
+                nets = getattr(nets, "nets", nets)
+                own = nets.seeds(mask_seed(self._seed, int(part)))[int(net)]
+                stream = f"{layer}#{number}"
+            else:
+                own, stream = mask_seed(self._seed, int(place[0])), f"#{number}"
+            found.append(site.addressed(stream, own))
+        return tuple(found)
+
+    def summary(self, batch: Batch) -> DrawSummary:
+        is_vector = bool(getattr(self.estimator, "_is_vector", False))
+        asked = self.question
+        return PoolSummary(
+            asked.outputs, torch.float64, self._table, asked.level, is_vector
+        )
+
+    def truth(self, batch: Batch, seed: int, n_draws: int) -> dict[str, Tensor]:
+        (x,), _ = batch.arguments
+        rows = x.to(torch.float64).numpy()
+        number = n_draws * self._table.turns
+        found = self._table.draws(rows, n_draws=number, seed=self._seed, shift=seed)
+        if not isinstance(self._table, TableRegression):
+            logits = torch.from_numpy(found)
+            return answers_of(CategoricalPredictive.averaged(logits), self.question)
+        means, precisions = map(torch.from_numpy, found)
+        if self.estimator._is_vector:
+            means, precisions = means.squeeze(-1), precisions.squeeze(-1)
+        known = GaussianPredictive.from_draws(means, precision=precisions)
+        return answers_of(known, replace(self.question, precision=torch.ones(())))

@@ -185,6 +185,7 @@ def looped_model(flat: Any, step: FlatStep, names: Sequence[str]) -> Any:
 class _Loop:
     def __init__(self, flat: Any, step: FlatStep, names: Sequence[str]) -> None:
         self._onnx = require("onnx", extra="export")
+        _set_aside(flat, step.chunk.summary.wanted)
         self._flat, self._step, self._names = flat, step, list(names)
         count = step.n_sums
         self._befores = [f"caveat_before_{i}" for i in range(count)]
@@ -352,6 +353,18 @@ class _Loop:
                 *(info(after, kind, None) for _, after, kind in carried),
             ],
         )
+
+
+def _set_aside(flat: Any, wanted: Sequence[str]) -> None:
+    """Give values that have the name of an answer by chance another one."""
+    for node in flat.graph.node:
+        for names in (node.input, node.output):
+            for place, name in enumerate(names):
+                if name in wanted:
+                    names[place] = f"caveat_value_{name}"
+    for constant in flat.graph.initializer:
+        if constant.name in wanted:
+            constant.name = f"caveat_value_{constant.name}"
 
 
 def _with_own(onnx: Any, imports: Any) -> list[Any]:

@@ -211,29 +211,8 @@ class RegressionSummary(DrawSummary):
         return found
 
     def _interval(self, kept: Tensor) -> dict[str, Tensor]:
-        """Where the distribution function of the mixture has its two values."""
         assert self.precision is not None
-        below = (1.0 - self.level) / 2.0
-        edge = float(normal_quantile(torch.tensor(below, dtype=torch.float64)))
-        # Short numbers suffice around the mean, whatever that is.
-        centre = kept.to(torch.float64).mean(0)
-        draws = (kept.to(torch.float64) - centre).to(torch.float32)
-        root = self.precision.to(torch.float32).sqrt()
-        reach = -edge / root
-        # Below the smallest draw's quantile none is below its own, and so above.
-        low = torch.stack([draws.amin(0) - reach, draws.amin(0) + reach])
-        high = torch.stack([draws.amax(0) - reach, draws.amax(0) + reach])
-        level = torch.tensor([below, 1.0 - below]).view(-1, *[1] * (kept.dim() - 1))
-        root = root / math.sqrt(2.0)
-        step = torch.arange(1, _CUTS).view(-1, *[1] * (kept.dim() + 1)) / _CUTS
-        for _ in range(_ROUNDS):
-            width = high - low
-            at = low.unsqueeze(1) + width.unsqueeze(1) * step
-            below_it = (torch.erf((at - draws) * root).mean(2) + 1.0) / 2.0 < level
-            low = low + width * (below_it.to(torch.float32).sum(0) / _CUTS)
-            high = low + width / _CUTS
-        ends = ((low + high) / 2.0).to(torch.float64) + centre
-        ends = ends.to(self.dtype)
+        ends = mixture_interval(kept, self.precision, self.level).to(self.dtype)
         return {"lower": ends[0], "upper": ends[1]}
 
 
@@ -311,6 +290,43 @@ class ClassSummary(DrawSummary):
         }
         answers = {name: value.to(self.dtype) for name, value in found.items()}
         return {**answers, "label": probs.argmax(-1)}
+
+
+def mixture_interval(means: Tensor, precision: Tensor, level: float) -> Tensor:
+    """Where the distribution function of a mixture of Gaussians has two values.
+
+    Parameters
+    ----------
+    means : Tensor, shape (draws, batch, ...)
+        Of the components.
+    precision : Tensor
+        One number, one per output, or one per draw, row and output.
+    level : float
+        Probability between the two.
+
+    Returns
+    -------
+    Tensor, shape (2, batch, ...), float64
+    """
+    below = (1.0 - level) / 2.0
+    edge = float(normal_quantile(torch.tensor(below, dtype=torch.float64)))
+    # Short numbers suffice around the mean, whatever that is.
+    centre = means.to(torch.float64).mean(0)
+    draws = (means.to(torch.float64) - centre).to(torch.float32)
+    root = precision.to(torch.float32).sqrt()
+    # At the smallest of the draws' own quantiles no draw is above its own.
+    ends = torch.stack([draws + edge / root, draws - edge / root])
+    low, high = ends.amin(1), ends.amax(1)
+    levels = torch.tensor([below, 1.0 - below]).view(-1, *[1] * (means.dim() - 1))
+    root = root / math.sqrt(2.0)
+    step = torch.arange(1, _CUTS).view(-1, *[1] * (means.dim() + 1)) / _CUTS
+    for _ in range(_ROUNDS):
+        width = high - low
+        at = low.unsqueeze(1) + width.unsqueeze(1) * step
+        below_it = (torch.erf((at - draws) * root).mean(2) + 1.0) / 2.0 < levels
+        low = low + width * (below_it.to(torch.float32).sum(0) / _CUTS)
+        high = low + width / _CUTS
+    return ((low + high) / 2.0).to(torch.float64) + centre
 
 
 def pooled(block: Tensor) -> Tensor:

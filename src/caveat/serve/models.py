@@ -3,6 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Inputs = Mapping[str, NDArray[Any]]
 _DRAWS = 100  # of a network, if not told otherwise
+_MOST_NOTES = 20  # of columns that are not used
 
 
 class ServedModel(ABC):
@@ -140,6 +142,7 @@ class TableModel(ServedModel):
 
     def features_of_rows(self, rows: list[Any]) -> RowFeatures:
         needed = self.model.schema.needed
+        others: set[str] = set()
         for number, row in enumerate(rows):
             if not isinstance(row, dict):
                 refuse(
@@ -152,13 +155,19 @@ class TableModel(ServedModel):
                         f"Row {number + 1}: column {name!r} is not there; say null "
                         f"where it is missing."
                     )
-        return self._encoded([{name: row[name] for name in needed} for row in rows])
+            others |= row.keys() - needed
+        found = self._encoded([{name: row[name] for name in needed} for row in rows])
+        notes = (f"{quoted(name)} is no column of the model" for name in sorted(others))
+        return RowFeatures(found.x, (*found.notes, *islice(notes, _MOST_NOTES)))
 
     def _encoded(self, rows: list[dict[str, Any]]) -> RowFeatures:
         import pyarrow as pa
 
         from caveat.frames import Encoder, as_source
 
+        for column in self.model.schema.columns:
+            if column.kind == "number":
+                _refuse_booleans(column.name, rows)
         encoder = Encoder(self.model.schema)
         try:
             source = as_source(rows, "the request")
@@ -414,6 +423,15 @@ def _refuse_other_than_numbers(rows: list[Any]) -> None:
     if not kinds <= {int, float, type(None)}:
         wrong = next(v for v in values if type(v) not in (int, float, type(None)))
         refuse(f"Rows must be lists of numbers. Got {quoted(wrong)} among them.")
+
+
+def _refuse_booleans(name: str, rows: list[dict[str, Any]]) -> None:
+    for number, row in enumerate(rows):
+        if type(row.get(name)) is bool:
+            refuse(
+                f"Row {number + 1}: column {quoted(name)} must hold numbers. "
+                f"Got {quoted(row[name])}."
+            )
 
 
 def _draws_of(estimator: Any) -> int:

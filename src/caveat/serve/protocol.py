@@ -24,6 +24,9 @@ from caveat.serve.tensors import (
 HEADER = "Inference-Header-Content-Length"
 _SIZE, _OUT, _ALL_OUT = "binary_data_size", "binary_data", "binary_data_output"
 _MOST_NUMBERS = 2**24
+_OF_OUTPUT = frozenset({"name", "parameters"})
+_OF_INPUT = _OF_OUTPUT | {"shape", "datatype", "data"}
+_OF_REQUEST = frozenset({"id", "inputs", "outputs", "parameters"})
 
 
 @final
@@ -69,6 +72,7 @@ def read_request(
     """
     size = _header_size(header, len(body))
     plain, tail = read_json(body[:size]), body[size:]
+    _refuse_others(plain, _OF_REQUEST, "the request")
     name = plain.get("id")
     if name is not None and not (isinstance(name, str) and len(name) <= 1000):
         refuse(f"id must be a text. Got {quoted(name)}.")
@@ -100,6 +104,7 @@ def _inputs(given: Any, tail: bytes, limits: Limits) -> dict[str, NDArray[Any]]:
                 f"The datatype of {quoted(name)} must be one of {', '.join(TYPES)} and "
                 f"BYTES. Got {quoted(kind)}."
             )
+        _refuse_others(item, _OF_INPUT, f"the input {quoted(name)}")
         shape = checked_shape(name, item.get("shape"), _MOST_NUMBERS)
         if shape[0] > limits.max_rows:
             refuse(
@@ -135,6 +140,7 @@ def _outputs(given: Any, model: ServedModel, all_binary: bool) -> dict[str, bool
         name = _name(item, found, "outputs")
         if name not in known:
             refuse(f"There is no output {quoted(name)}. Known: {', '.join(known)}.")
+        _refuse_others(item, _OF_OUTPUT, f"the output {quoted(name)}")
         own = _parameters(item, f"the output {quoted(name)}")
         found[name] = _flag(own.pop(_OUT, all_binary), _OUT)
         if own:
@@ -156,6 +162,17 @@ def _name(item: dict[str, Any], known: dict[str, Any], what: str) -> str:
     if name in known:
         refuse(f"The name {quoted(name)} stands twice among the {what}.")
     return name
+
+
+def _refuse_others(item: dict[str, Any], known: frozenset[str], what: str) -> None:
+    """What nobody reads is not to be taken for heard."""
+    others = item.keys() - known
+    if others:
+        refuse(
+            f"There is no {quoted(min(others))} in {what}. Known: "
+            f"{', '.join(sorted(known))}; n_draws and its kin stand in the parameters "
+            f"of the request."
+        )
 
 
 def _parameters(item: dict[str, Any], what: str) -> dict[str, Any]:

@@ -53,6 +53,8 @@ class Service:
 
     async def body(self, request: Request) -> bytes:
         """All of it, if it is not too large."""
+        if request.scope["query_string"]:
+            refuse("Parameters stand in the body. Got some behind a '?'.")
         coding = header(request, "content-encoding") or "identity"
         if coding != "identity":
             refuse(f"The body must not be compressed. Got {quoted(coding)}.", MEDIA)

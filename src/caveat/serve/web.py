@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match
 
 from caveat._version import __version__
 from caveat.errors import ParameterError
@@ -274,7 +275,19 @@ async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     found = as_json({"error": str(error.detail)}, error.status_code)
     found.headers.update(error.headers or {})
+    if error.status_code == 405:
+        found.headers["allow"] = ", ".join(sorted(_methods(request)))
     return found
+
+
+def _methods(request: Request) -> set[str]:
+    """All that an address takes; Starlette says those of its first route."""
+    return {
+        method
+        for route in request.app.routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in getattr(route, "methods", None) or ()
+    }
 
 
 async def _gone(request: Request, error: Exception) -> Response:

@@ -39,7 +39,7 @@ VIEW_OF = {"logistic": "plain", SPARSE: "plain", "additive logistic": "pieces"}
 _COSTS = {PRIOR: 0.0, "logistic": 0.5, SPARSE: 2.0, "additive logistic": 2.0}
 _NET_COST = 3.0
 _HELD_DRAWS = 24
-_SURE = 12.0  # logits are clipped at this distance from their mean
+SURE = 12.0  # logits are clipped at this distance from their mean
 _TEMPERATURES = (0.4, 2.5)
 _BELIEFS = (0.1, 0.3, 1.0)  # factors on the logits of networks
 
@@ -66,33 +66,38 @@ class TableClassification:
     parts: tuple[Logistic | Nets | None, ...]
     weights: Array
 
-    def draws(self, x: Array, *, n_draws: int, seed: int) -> Array:
-        """Logits, shape (draws, rows, classes)."""
+    @property
+    def turns(self) -> int:
+        """Networks that take turns at the draws; 1 without any."""
+        return max(
+            (len(p.parameters) for p in self.parts if isinstance(p, Nets)), default=1
+        )
+
+    def draws(self, x: Array, *, n_draws: int, seed: int, shift: int = 0) -> Array:
+        """Logits, shape (draws, rows, classes).
+
+        ``shift`` is added to the seed of every stream, as by the seed of a graph.
+        """
         views = Views(self.columns, x)
         found = np.zeros((n_draws, len(x), len(self.prior)))
         for place, (name, part) in enumerate(zip(self.names, self.parts, strict=True)):
             own = mask_seed(seed, place)
-            found += self.weights[place] * self._part(name, part, views, n_draws, own)
+            if isinstance(part, Nets):
+                drawn = net_logits(part, views, n_draws=n_draws, seed=own, shift=shift)
+            else:
+                drawn = self._line(name, part, views)[None]
+            found += self.weights[place] * drawn
         return found
 
-    def _part(
-        self,
-        name: str,
-        part: Logistic | Nets | None,
-        views: Views,
-        number: int,
-        seed: int,
-    ) -> Array:
+    def _line(self, name: str, part: Logistic | None, views: Views) -> Array:
         if part is None:
-            return np.broadcast_to(self.prior, (1, len(views), len(self.prior)))
-        if isinstance(part, Logistic):
-            return tame(part.logits(views[VIEW_OF[name]]))[None]
-        return net_logits(part, views, n_draws=number, seed=seed)
+            return np.broadcast_to(self.prior, (len(views), len(self.prior)))
+        return tame(part.logits(views[VIEW_OF[name]]))
 
 
 def tame(logits: Array) -> Array:
     """Logits around 0, none so far from it that one row could ruin a mean."""
-    return np.clip(logits - logits.mean(-1, keepdims=True), -_SURE, _SURE)
+    return np.clip(logits - logits.mean(-1, keepdims=True), -SURE, SURE)
 
 
 def net_logits(
@@ -102,11 +107,13 @@ def net_logits(
     n_draws: int,
     seed: int,
     only: int | None = None,
+    shift: int = 0,
 ) -> Array:
     """Draws (draws, rows, classes): the mean of all, and one network's deviation."""
     count = 1 if only is not None else len(nets.parameters)
     each = -(-n_draws // count)
-    found = tame(nets.draws(views[nets.view], n_draws=each, seed=seed, only=only))
+    x = views[nets.view]
+    found = tame(nets.draws(x, n_draws=each, seed=seed, only=only, shift=shift))
     own = found.mean(0)
     gaps = (found - own).reshape(-1, *found.shape[2:])[:n_draws]
     return np.asarray(gaps + own.mean(0))

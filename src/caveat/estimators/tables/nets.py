@@ -8,7 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from caveat._random import signed
 from caveat.estimators.tables.records import curve_of
+from caveat.sampling import MCDropout
 from caveat.training.fleet import train
 from caveat.training.folds import Fold
 from caveat.training.members import Architecture, Member, Rows
@@ -80,15 +82,37 @@ class Nets:
     )
 
     def draws(
-        self, x: Array, *, n_draws: int, seed: int, only: int | None = None
+        self,
+        x: Array,
+        *,
+        n_draws: int,
+        seed: int,
+        only: int | None = None,
+        shift: int = 0,
     ) -> Array:
-        """Outputs (draws, networks, rows, outputs) for columns of its view."""
+        """Outputs (draws, networks, rows, outputs) for columns of its view.
+
+        ``shift`` is added to the seed of each network's masks.
+        """
         z = torch.from_numpy((x - self.mean) / self.scale)
         fleet, units = self._fleet(), self.units
+        if shift:
+            each = [
+                MCDropout(net.double(), seed=signed(own + shift)).draws(
+                    z, n_draws=n_draws
+                )
+                for net, own in zip(self.modules(), self.seeds(seed), strict=True)
+            ]
+            return np.asarray(torch.stack(each, 1).numpy() * units[:, None, :])
         if only is not None:
             fleet, units = fleet[[only]], units[[only]]
         found = fleet.draws(z, n_draws=n_draws, seed=seed).numpy()
         return np.asarray(found * units[:, None, :])
+
+    def seeds(self, seed: int) -> list[int]:
+        """Those of the masks of each network, if ``seed`` is that of all."""
+        fleet = self._fleet()
+        return [fleet.mask_seed(i, seed) for i in range(len(fleet))]
 
     def modules(self) -> tuple[nn.Sequential, ...]:
         """The networks, in evaluation mode and in units of their own."""

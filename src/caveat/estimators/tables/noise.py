@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
+from caveat.estimators.tables.normals import NormalSource
 from caveat.estimators.tables.weights import TAILS, student_log_density
 from caveat.evaluation.precision import search_scale
 
@@ -48,13 +49,15 @@ class NoiseLaw:
         found = self.std * np.exp(self.strength * log_scales)
         return np.maximum(found, SMALLEST)
 
-    def factors(self, number: int, rng: np.random.Generator) -> Array:
+    def factors(self, number: int, rng: NormalSource) -> Array:
         """Factors on the precision, one per draw: a Student-t as a mixture."""
         if math.isinf(self.df):
             return np.ones(number)
         levels = (np.arange(number) + 0.5) / number
-        found = gammaincinv(0.5 * self.df, levels) / (0.5 * self.df)
-        return rng.permutation(found)
+        found = np.empty(number)
+        order = np.argsort(rng.standard_normal((number,)))
+        found[order] = gammaincinv(0.5 * self.df, levels) / (0.5 * self.df)
+        return found
 
 
 def find_noise(

@@ -22,6 +22,7 @@ from caveat.estimators.tables.heads import NAME as NAME_OF_HEADS
 from caveat.estimators.tables.heads import FittedHeads, Heads, best_share, fit_heads
 from caveat.estimators.tables.nets import Lesson, Nets, Recipe, train_nets
 from caveat.estimators.tables.noise import NoiseLaw, find_noise
+from caveat.estimators.tables.normals import AddressedNormals
 from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate, is_above_zero
 from caveat.estimators.tables.ridge import Ridge
 from caveat.estimators.tables.views import RowsOfViews, Views
@@ -33,6 +34,7 @@ from caveat.training.streams import mask_seed
 Array = NDArray[np.float64]
 
 CONSTANT = "constant"
+NOISE_PLACE = 10**6  # of the seed of the noise among those of the parts
 _COSTS = {CONSTANT: 0.0, "linear": 0.5, "robust linear": 1.5}
 _LINE_COST = 2.5
 _NET_COST = 4.0
@@ -97,13 +99,21 @@ class TableRegression:
     heads: Heads | None = None
     head_share: float = 0.0
 
-    def draws(self, x: Array, *, n_draws: int, seed: int) -> tuple[Array, Array]:
-        """Means and precisions, both (draws, rows, outputs), in the units of y."""
+    def draws(
+        self, x: Array, *, n_draws: int, seed: int, shift: int = 0
+    ) -> tuple[Array, Array]:
+        """Means and precisions, both (draws, rows, outputs), in the units of y.
+
+        ``shift`` is added to the seed of every stream: that is the ``seed`` of a graph
+        (``caveat.export``), which cannot make seeds of seeds.
+        """
         views = Views(self.columns, x)
         count = round(self.head_share * n_draws)
         means, tau = np.empty((2, n_draws, len(x), len(self.scale)))
         if count < n_draws:
-            means[count:], tau[count:] = self._pooled(views, n_draws - count, seed)
+            means[count:], tau[count:] = self._pooled(
+                views, n_draws - count, seed, shift
+            )
         if count:
             assert self.heads is not None
             own = mask_seed(seed, 10**6 + 1)
@@ -111,34 +121,52 @@ class TableRegression:
             tau[:count] = np.exp(logs)
         return means * self.scale + self.centre, tau / np.square(self.scale)
 
-    def _pooled(self, views: Views, n_draws: int, seed: int) -> tuple[Array, Array]:
+    @property
+    def turns(self) -> int:
+        """Networks that take turns at the draws; 1 without any."""
+        return max((len(p.lines) for p in self.parts if isinstance(p, Bent)), default=1)
+
+    def _pooled(
+        self, views: Views, n_draws: int, seed: int, shift: int
+    ) -> tuple[Array, Array]:
         """The same of the pool of means, in standard units."""
         found = np.zeros((n_draws, len(views), len(self.scale)))
         for place, (name, part) in enumerate(zip(self.names, self.parts, strict=True)):
             own = mask_seed(seed, place)
-            found += self.shares[place] * self._part(name, part, views, n_draws, own)
-        return found, self._precisions(found.mean(0), views, n_draws, seed)
+            if isinstance(part, Bent):
+                drawn = bent_draws(part, views, n_draws=n_draws, seed=own, shift=shift)
+            else:
+                normals = AddressedNormals(own + shift, self.turns)
+                drawn = self._line(name, part, views, n_draws, normals)
+            found += self.shares[place] * drawn
+        normals = AddressedNormals(mask_seed(seed, NOISE_PLACE) + shift, self.turns)
+        return found, self._precisions(found.mean(0), views, n_draws, normals)
 
-    def _part(
-        self, name: str, part: Ridge | Bent | None, views: Views, number: int, seed: int
+    def _line(
+        self,
+        name: str,
+        part: Ridge | None,
+        views: Views,
+        number: int,
+        normals: AddressedNormals,
     ) -> Array:
-        rng = np.random.default_rng(seed)
-        if part is None:
-            mean, error = self.level
-            return mean + error * rng.standard_normal((number, 1, len(mean)))
-        if isinstance(part, Ridge):
-            return part.draws(views[LINES[name].view], number, rng)
-        return bent_draws(part, views, n_draws=number, seed=seed)
+        if part is not None:
+            return part.draws(views[LINES[name].view], number, normals)
+        mean, error = self.level
+        return np.asarray(
+            mean + error * normals.standard_normal((number, 1, len(mean)))
+        )
 
-    def _precisions(self, mean: Array, views: Views, number: int, seed: int) -> Array:
-        rng = np.random.default_rng(mask_seed(seed, 10**6))
+    def _precisions(
+        self, mean: Array, views: Views, number: int, normals: AddressedNormals
+    ) -> Array:
         logs = np.zeros_like(mean)
         if self.spreads is not None:
             logs = self.spreads.predict(np.hstack([views["pieces"], mean]))
         tau = np.empty((number, *mean.shape))
         for d, law in enumerate(self.laws):
             scales = law.scales(logs[:, d])
-            tau[..., d] = law.factors(number, rng)[:, None] / np.square(scales)
+            tau[..., d] = law.factors(number, normals)[:, None] / np.square(scales)
         return tau
 
 
@@ -173,6 +201,7 @@ def bent_draws(
     n_draws: int,
     seed: int,
     only: int | None = None,
+    shift: int = 0,
 ) -> Array:
     """Draws (draws, rows, outputs); all networks share their mean.
 
@@ -181,7 +210,8 @@ def bent_draws(
     """
     count = 1 if only is not None else len(part.lines)
     each = -(-n_draws // count)
-    bent = part.nets.draws(views[part.nets.view], n_draws=each, seed=seed, only=only)
+    x = views[part.nets.view]
+    bent = part.nets.draws(x, n_draws=each, seed=seed, only=only, shift=shift)
     lines = part.lines if only is None else [part.lines[only]]
     straight = np.mean([line.predict(views[part.view]) for line in lines], 0)
     own = bent.mean(0)

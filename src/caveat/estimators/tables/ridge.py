@@ -6,6 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from caveat.estimators.tables.normals import NormalSource
+
 Array = NDArray[np.float64]
 
 _ROUNDS = 100
@@ -81,7 +83,7 @@ class Ridge:
         """Means, shape (rows, outputs)."""
         return (x - self.mean) / self.scale @ self.weights + self.intercept
 
-    def draws(self, x: Array, n_draws: int, rng: np.random.Generator) -> Array:
+    def draws(self, x: Array, n_draws: int, rng: NormalSource) -> Array:
         """Functions from the posterior, shape (draws, rows, outputs)."""
         z = (x - self.mean) / self.scale
         along = z @ self.basis
