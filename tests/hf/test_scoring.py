@@ -97,7 +97,8 @@ def test_what_is_refused():
         score(t5(), "good film", words)
     with pytest.raises(ParameterError, match="token"):
         score(model, ("good", ""), words)
-    model.transformer.drop.p = 0.0
+    with pytest.raises(ParameterError, match=r"32 tokens.* Got 61"):
+        score(model, "good " * 60, words)
     still = gpt2()
     for part in still.modules():
         if isinstance(part, torch.nn.Dropout):
