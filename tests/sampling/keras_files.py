@@ -113,8 +113,10 @@ def write(folder: Path, names: list[str]) -> None:
         for part in model._flatten_layers():
             if isinstance(part, keras.layers.BatchNormalization):
                 part.trainable = False  # Keras then keeps it in inference mode
-        noisy = [np.asarray(model(x, training=True)) for _ in range(N_DRAWS)]
-        np.savez(folder / f"{name}.npz", x=x, quiet=quiet, noisy=np.stack(noisy))
+        # Every row has noise of its own, so one pass over many copies is a loop.
+        many = np.asarray(model(np.concatenate([x] * N_DRAWS), training=True))
+        noisy = many.reshape(N_DRAWS, *quiet.shape)
+        np.savez(folder / f"{name}.npz", x=x, quiet=quiet, noisy=noisy)
 
 
 if __name__ == "__main__":

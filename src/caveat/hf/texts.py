@@ -110,12 +110,15 @@ def _passage(model: Any, tokenizer: Any, text: Any) -> Passage:
                 f"A model with an encoder needs pairs (source, target). Got "
                 f"{text!r:.80}."
             )
-        source, target = (_tokens(model, tokenizer, part) for part in parts)
+        source = _tokens(model, tokenizer(parts[0]))
+        # Tokenizers of translators have other words, or marks, for what is written.
+        target = _tokens(model, tokenizer(text_target=parts[1]))
         return Passage(decoder_start(model), _some(target, text), _some(source, text))
     if pair:
-        given, judged = (_tokens(model, tokenizer, t, n) for n, t in enumerate(parts))
+        given = _tokens(model, tokenizer(parts[0]))
+        judged = _tokens(model, tokenizer(parts[1], add_special_tokens=False))
         return Passage(_some(given, text), _some(judged, text))
-    whole = _tokens(model, tokenizer, text)
+    whole = _tokens(model, tokenizer(text))
     if len(whole) < 2:
         raise ParameterError(
             f"A text must have at least two tokens, as the first is given. Got "
@@ -146,9 +149,8 @@ def decoder_start(model: Any, config: Any = None) -> Tensor:
     return torch.tensor([start], device=model.device)
 
 
-def _tokens(model: Any, tokenizer: Any, text: str, part: int = 0) -> Tensor:
-    ids = tokenizer(text, add_special_tokens=not part)["input_ids"]
-    return torch.tensor(ids, dtype=torch.long, device=model.device)
+def _tokens(model: Any, row: Any) -> Tensor:
+    return torch.tensor(row["input_ids"], dtype=torch.long, device=model.device)
 
 
 def _some(tokens: Tensor, text: Any) -> Tensor:
