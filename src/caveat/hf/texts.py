@@ -99,7 +99,7 @@ def _length(passage: Passage) -> tuple[int, int]:
 
 def _passage(model: Any, tokenizer: Any, text: Any) -> Passage:
     pair = isinstance(text, tuple) and len(text) == 2
-    parts = text if pair else (text,)
+    parts: tuple[Any, ...] = text if pair else (text,)
     if not all(isinstance(part, str) for part in parts):
         raise InputTypeError(
             f"A text must be a string, or a pair of strings. Got {text!r:.80}."

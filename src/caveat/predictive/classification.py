@@ -172,9 +172,14 @@ class ClassificationPredictive(Predictive):
         if ax is None and kind == "draws":
             what = "logit" if style.get("inputs") else "probability"
             found.ax_.set(xlabel="row", ylabel=f"{what}, a point per draw")
-            above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-            above |= {"ncols": 5, "fontsize": "small", "frameon": False}
-            legend = found.ax_.legend(markerscale=2, **above)
+            legend = found.ax_.legend(
+                loc="lower center",
+                bbox_to_anchor=(0.5, 1.0),  # above, where no point can be
+                ncols=5,
+                markerscale=2,
+                fontsize="small",
+                frameon=False,
+            )
             for handle in legend.legend_handles:
                 handle.set_alpha(1.0)
         return found
