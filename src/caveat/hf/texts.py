@@ -132,15 +132,15 @@ def has_encoder(model: Any) -> bool:
     return bool(model.config.is_encoder_decoder)
 
 
-def decoder_start(model: Any, config: Any = None) -> Tensor:
+def decoder_start(model: Any, writing: Any = None) -> Tensor:
     """The token that a decoder begins with, by a configuration of its writing."""
-    config = model.generation_config if config is None else config
+    writing = model.generation_config if writing is None else writing
     # In the order of transformers, when it generates.
-    start = getattr(config, "decoder_start_token_id", None)
+    start = getattr(writing, "decoder_start_token_id", None)
     if start is None:
         start = getattr(model.config, "decoder_start_token_id", None)
     if start is None:
-        start = getattr(config, "bos_token_id", None)
+        start = getattr(writing, "bos_token_id", None)
     if start is None:
         raise ParameterError(
             "A decoder needs its first token. Got none; set "
