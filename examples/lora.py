@@ -9,7 +9,7 @@ dropout, and an ensemble of three adapters.
 ::
 
     python examples/lora.py --quick                  # a smoke test, seconds
-    python examples/lora.py --output docs/results    # three seeds, minutes
+    python examples/lora.py --output docs/results    # five seeds, minutes
 
 Nothing was tuned: rank, rate, epochs and step size were fixed before the first run, and
 the test sentences are only reported on. The experiment goes on where it was stopped.
@@ -39,7 +39,7 @@ from caveat.papers.page import markdown_table
 from caveat.papers.records import read_records, write_records
 from caveat.predictive import CategoricalPredictive
 
-N_WORDS, LONGEST, N_SEEDS = 6000, 48, 3
+N_WORDS, LONGEST, N_SEEDS = 6000, 48, 5
 FULL, QUICK = (6920, 1821, 50, 3), (320, 200, 8, 2)  # to train, to test, draws, members
 PAD, UNKNOWN, FIRST = 0, 1, 2
 Rows = tuple[Tensor, Tensor]  # tokens and labels

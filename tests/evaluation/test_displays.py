@@ -138,6 +138,21 @@ def test_a_fan_is_the_first_draws(regression: GaussianPredictive) -> None:
         regression.plot(x, fan=21)
 
 
+def test_a_figure_of_its_own_says_what_is_seen(regression: GaussianPredictive) -> None:
+    ax = regression.plot(level=[0.5, 0.9], fan=2).ax_
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("row", "y")
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["0.9 interval", "0.5 interval", "2 draws", "predictive mean"]
+    wide, narrow = (p.get_alpha() for p in ax.get_legend().get_patches())
+    assert wide < narrow  # as the bands are that lie on each other
+    own = plt.figure().subplots()
+    regression.plot(ax=own)
+    assert own.get_legend() is None and own.get_xlabel() == ""
+    classes = CategoricalPredictive.from_logits(torch.randn(20, 3, 4)).plot()
+    assert "probability" in classes.ax_.get_ylabel()
+    assert len(classes.ax_.get_legend().get_texts()) == 4
+
+
 def test_several_outputs_have_colours_and_dashes() -> None:
     draws = torch.randn(3, 5, 2, generator=torch.Generator().manual_seed(0))
     predictive = GaussianPredictive.from_draws(draws, precision=1.0)

@@ -107,6 +107,41 @@ def llama_lora():
         )
 
 
+def made(kind, **options):
+    """A causal model of Llama's kind, with dropout in attention."""
+    spec = getattr(transformers, f"{kind}Config")(
+        **WRITER,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        attention_dropout=0.3,
+        initializer_range=0.5,
+        **options,
+    )
+    return _seeded(lambda: getattr(transformers, f"{kind}ForCausalLM")(spec))
+
+
+def bart():
+    spec = transformers.BartConfig(
+        **WRITER,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        max_position_embeddings=24,
+        dropout=0.3,
+        init_std=0.5,
+        decoder_start_token_id=3,
+        forced_eos_token_id=None,
+    )
+    return _seeded(lambda: transformers.BartForConditionalGeneration(spec))
+
+
 def t5():
     spec = transformers.T5Config(
         **WRITER,

@@ -1,5 +1,6 @@
 """examples/lora.py runs, goes on, and its stored page follows from its numbers."""
 
+import os
 import runpy
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def test_a_difference_is_taken_seed_by_seed(example):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("CAVEAT_DATA"), reason="needs CAVEAT_DATA")
 def test_a_quick_run_is_stored_and_taken_up(example, tmp_path, capsys):
     example["main"](["--quick", "--output", str(tmp_path)])
     page = (tmp_path / "lora_quick.md").read_text()

@@ -7,11 +7,11 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 import caveat
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import CaveatWarning, InputTypeError, ParameterError, ShapeError
 from caveat.hf import generate, score
 from caveat.hf.generation import _chooser
 from caveat.hf.options import Choosing
-from tests.hf.models import bert, gpt2, llama_lora, t5, tokenizer
+from tests.hf.models import bart, bert, gpt2, llama_lora, made, t5, tokenizer
 
 MODELS = {"gpt2": gpt2, "llama": llama_lora, "t5": t5}
 ROWS = [[2, 5, 6, 7, 8], [2, 9, 4], [2, 12, 10, 5, 7]]
@@ -176,6 +176,67 @@ def test_a_configuration_cannot_smuggle_a_beam_in():
     generate(model, input_ids=torch.tensor([[2, 5]]), num_beams=1, **SHORT)
 
 
+def of_its_configuration(model, **values):
+    for name, value in values.items():
+        setattr(model.generation_config, name, value)
+    return model
+
+
+def test_what_a_configuration_says_holds():
+    call, ends = {"input_ids": torch.tensor([[2, 5, 6]])}, list(range(3, 32))
+    short = {"n_draws": 2, "max_new_tokens": 4}
+    soon = generate(of_its_configuration(gpt2(), eos_token_id=ends), **call, **short)
+    assert soon.mask.sum(-1).max() == 1
+    later = of_its_configuration(gpt2(), eos_token_id=ends, min_length=6)
+    assert generate(later, **call, **short).mask.sum(-1).tolist() == [[4], [4]]
+    plain = generate(gpt2(), **call, **short)
+    talkative = {"return_dict_in_generate": True, "output_scores": True}
+    assert_alike(
+        generate(of_its_configuration(gpt2(), **talkative), **call, **short), plain
+    )
+
+
+def test_a_decoder_is_judged_after_the_token_it_began_with():
+    call = {"input_ids": torch.tensor([[2, 5, 6]])}
+    told = generate(t5(), **call, **SHORT, decoder_start_token_id=5)
+    known = of_its_configuration(t5(), decoder_start_token_id=5)
+    assert_alike(told, generate(known, **call, **SHORT))
+    plain = generate(t5(), **call, **SHORT)
+    assert not torch.equal(told.draw_log_likelihoods, plain.draw_log_likelihoods)
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (lambda: made("Mistral", sliding_window=4), {}),
+        (lambda: made("Qwen2"), {"cache_implementation": "static"}),
+        (bart, {}),
+    ],
+    ids=["window", "static", "bart"],
+)
+def test_other_caches(make, options):
+    model = make()
+    found = generate(model, **prompts(), **SHORT, **options)
+    bare = generate(model, **prompts(), **SHORT, use_cache=False)
+    assert_alike(found, bare, rtol=1e-4, atol=1e-4)
+    assert found.mutual_information.max() > 1e-3
+
+
+def test_a_window_that_slides_in_a_cache_of_fixed_size_is_no_function_and_said():
+    model = made("Mistral", sliding_window=4)
+    with pytest.warns(CaveatWarning, match="not one function draw"):
+        generate(model, **prompts(), **SHORT, cache_implementation="static")
+
+
+def test_models_in_bfloat16_are_judged_in_full_precision():
+    call = {"input_ids": torch.tensor([[2, 5, 6]])}
+    fine, rough = (generate(m, **call, **SHORT) for m in (gpt2(), gpt2().bfloat16()))
+    assert (
+        torch.equal(fine.tokens, rough.tokens) and rough.log_probs.dtype.itemsize == 8
+    )
+    torch.testing.assert_close(fine.log_probs, rough.log_probs, rtol=0, atol=0.1)
+
+
 def test_bad_prompts():
     model, mask = gpt2(), torch.ones(1, 3)
     with pytest.raises(InputTypeError, match="return_tensors"):
@@ -186,6 +247,14 @@ def test_bad_prompts():
         generate(model, input_ids=torch.tensor([[2, 5]]), attention_mask=mask)
     with pytest.raises(ParameterError, match="attention_mask"):
         generate(model, input_ids=torch.tensor([[0, 5]]))
+    ends = of_its_configuration(gpt2(), pad_token_id=None)  # padded with its end
+    with pytest.raises(ParameterError, match="attention_mask"):
+        generate(ends, input_ids=torch.tensor([[3, 5], [6, 5]]))
+    generate(ends, input_ids=torch.tensor([[3, 5], [3, 6]]), **SHORT)  # all begin so
+    with pytest.raises(ParameterError, match=r"32 tokens.* Got 40"):
+        generate(
+            model, input_ids=torch.full((1, 30), 5), **{**SHORT, "max_new_tokens": 10}
+        )
     hole = torch.tensor([[1, 0, 1]])
     with pytest.raises(ParameterError, match="gap"):
         generate(model, input_ids=torch.tensor([[2, 5, 6]]), attention_mask=hole)

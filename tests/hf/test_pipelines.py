@@ -5,7 +5,12 @@ import pytest
 import torch
 
 import caveat
-from caveat.errors import InputTypeError, NoStochasticSiteError, ParameterError
+from caveat.errors import (
+    InputTypeError,
+    NoStochasticSiteError,
+    ParameterError,
+    ShapeError,
+)
 from caveat.hf import pipeline
 from tests.hf.models import TEXTS, bert, pieces, tokenizer, transformers, writer_head
 
@@ -188,6 +193,91 @@ def test_long_texts_are_cut_if_that_is_asked_for():
     assert_alike(run(["bad", long])[1], run(long))
 
 
+def test_labels_that_do_not_exclude_each_other():
+    """Sigmoids are averaged, label by label; by hand from the draws."""
+    net = bert(
+        "SequenceClassification",
+        num_labels=3,
+        problem_type="multi_label_classification",
+    )
+    found = pipeline("text-classification", net, tokenizer(), n_draws=6)(TEXTS)
+    for text, answer in zip(TEXTS, found, strict=True):
+        call = tokenizer()(text, return_tensors="pt")
+        drawn = caveat.MCDropout(net, seed=0).draws(**call, n_draws=6).logits
+        p = drawn[:, 0].double().sigmoid()
+        mean = p.mean(0)
+        assert list(answer["probs"].values()) == pytest.approx(mean.tolist(), abs=1e-6)
+        entropy = -mean * mean.log() - (1 - mean) * (1 - mean).log()
+        of_draws = (-p * p.log() - (1 - p) * (1 - p).log()).mean(0)
+        told = [list(answer[k].values()) for k in ("entropy", "mutual_information")]
+        assert told[0] == pytest.approx(entropy.tolist(), abs=1e-6)
+        assert told[1] == pytest.approx((entropy - of_draws).tolist(), abs=1e-6)
+        assert answer["labels"] == [f"LABEL_{k}" for k in range(3) if mean[k] > 0.5]
+        for k, (lower, upper) in enumerate(answer["intervals"].values()):
+            assert p[:, k].min() - 1e-6 <= lower <= upper <= p[:, k].max() + 1e-6
+    assert abs(sum(found[0]["probs"].values()) - 1) > 1e-2
+    best = pipeline("text-classification", net, tokenizer(), n_draws=6, top_k=1)
+    (name,) = best(TEXTS[0])["probs"]
+    assert found[0]["probs"][name] == max(found[0]["probs"].values())
+
+
+def test_one_output_is_the_logit_of_one_label():
+    net = bert("SequenceClassification", num_labels=1)
+    found = pipeline("text-classification", net, tokenizer(), n_draws=6)(TEXTS[0])
+    call = tokenizer()(TEXTS[0], return_tensors="pt")
+    drawn = caveat.MCDropout(net, seed=0).draws(**call, n_draws=6).logits
+    assert found["probs"] == {"LABEL_0": pytest.approx(float(drawn.sigmoid().mean()))}
+
+
+def test_heads_of_other_tasks_are_refused():
+    plain = {"regression": {"precision": 1.0}}
+    heads = {
+        "text-classification": ("TokenClassification", "QuestionAnswering"),
+        "token-classification": ("SequenceClassification", "QuestionAnswering"),
+        "question-answering": ("SequenceClassification", "TokenClassification"),
+        "regression": ("TokenClassification", "QuestionAnswering"),
+    }
+    for task, wrong in heads.items():
+        item = QUESTIONS[0] if task == "question-answering" else TEXTS[0]
+        for head in wrong:
+            options = {"n_draws": 2, **plain.get(task, {})}
+            run = pipeline(task, bert(head), tokenizer(), **options)
+            with pytest.raises((InputTypeError, ShapeError), match="head"):
+                run(item)
+    numbers = bert("SequenceClassification", problem_type="regression")
+    with pytest.raises(ParameterError, match="ask for 'regression'"):
+        pipeline("text-classification", numbers, tokenizer())
+    classes = bert("SequenceClassification", problem_type="single_label_classification")
+    with pytest.raises(ParameterError, match="ask for 'text-classification'"):
+        pipeline("regression", classes, tokenizer(), precision=1.0)
+
+
+@pytest.mark.parametrize("task", CASES)
+def test_models_in_bfloat16(task):
+    """Answers in full precision, near those of the model in float32."""
+    run, items = made(task)
+    head, _, options = CASES[task]
+    labels = {"num_labels": 1} if task == "regression" else {}
+    short = bert(head, **labels).to(torch.bfloat16)
+    rough = pipeline(task, short, tokenizer(), n_draws=6, batch_size=3, **options)
+    for fine, answer in zip(flat(run(items)), flat(rough(items)), strict=True):
+        for name in {"score", "mean", "std", "entropy"} & set(fine):
+            assert answer[name] == pytest.approx(fine[name], abs=0.1)
+        if "probs" in answer:
+            assert sum(answer["probs"].values()) == pytest.approx(1.0, abs=1e-6)
+
+
+def flat(answers):
+    return [part for a in answers for part in (a if isinstance(a, list) else [a])]
+
+
+def test_nothing_and_one_item():
+    for task in CASES:
+        run, items = made(task)
+        assert run([]) == [] and list(run(item for item in ())) == []
+        assert_alike(run(items[:1]), [run(items[0])])
+
+
 def test_top_k():
     net = bert("SequenceClassification", num_labels=5)
     run = pipeline("text-classification", net, tokenizer(), n_draws=4, top_k=3)
@@ -196,6 +286,62 @@ def test_top_k():
     best = sorted(every["probs"].values(), reverse=True)
     assert list(found.values()) == pytest.approx(best[:3]) and len(every["probs"]) == 5
     assert next(iter(found)) == every["label"]
+
+
+LONG = " ".join([*TEXTS * 7, "who made a good film"])  # 110 words
+
+
+def test_long_contexts_are_read_in_windows():
+    """Each span once, in the window with most around it; one softmax over all."""
+    net, n_draws = bert("QuestionAnswering"), 4
+    item = {"question": "who made it ?", "context": LONG}
+    run = pipeline("question-answering", net, tokenizer(), n_draws=n_draws, top_k=5)
+    found, (start, end) = run(item), by_hand(net, item, n_draws)
+    words, places = LONG.split(), []
+    for a in range(len(words)):
+        for b in range(a, min(a + 15, len(words))):
+            chosen = max(
+                (w for w in start if (a in start[w]) and (b in start[w])),
+                key=lambda w: (min(a - min(start[w]), max(start[w]) - b), -w),
+                default=None,
+            )
+            if chosen is not None:
+                places.append((a, b, start[chosen][a] + end[chosen][b]))
+    probs = torch.stack([each for _, _, each in places], 1).softmax(1).mean(0)
+    order = probs.argsort(descending=True)[:5].tolist()
+    for answer, number in zip(found["spans"], order, strict=True):
+        a, b, _ = places[number]
+        assert answer["answer"].split() == words[a : b + 1]
+        assert LONG[answer["start"] : answer["end"]] == answer["answer"]
+        assert answer["score"] == pytest.approx(float(probs[number]), abs=1e-5)
+    # Batches and company do not matter, and truncation reads the first window only.
+    several = run([QUESTIONS[0], item, {**item, "context": LONG[::1][:200]}])
+    assert_alike(several[1], found)
+    cut = pipeline("question-answering", net, tokenizer(), n_draws=4, truncation=True)
+    assert cut(item)["end"] <= len(" ".join(words[:25]))
+
+
+def by_hand(net, item, n_draws):
+    """Logits of the words of each window: 32 tokens less 3 marks and 4 of the question.
+
+    Windows of 25 words, each 13 after the one before.
+    """
+    mc, words = caveat.MCDropout(net, seed=0), item["context"].split()
+    start, end = {}, {}
+    for number, first in enumerate(range(0, len(words) - 12, 13)):
+        own = words[first : first + 25]
+        call = tokenizer()(item["question"], " ".join(own), return_tensors="pt")
+        drawn = mc.draws(**call, n_draws=n_draws)
+        for store, logits in ((start, drawn.start_logits), (end, drawn.end_logits)):
+            rows = logits[:, 0, 6 : 6 + len(own)].double()
+            store[number] = {first + i: rows[:, i] for i in range(len(own))}
+    return start, end
+
+
+def test_a_question_that_leaves_no_room():
+    run, _ = made("question-answering")
+    with pytest.raises(ParameterError, match="leaves room for 0"):
+        run({"question": "good " * 40, "context": "bad"})
 
 
 def test_several_answers_to_a_question():
@@ -250,7 +396,9 @@ def vit():
         patch_size=4,
         hidden_dropout_prob=0.2,
     )
-    return transformers.ViTForImageClassification(spec).eval()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return transformers.ViTForImageClassification(spec).eval()
 
 
 def test_images():
@@ -269,7 +417,7 @@ def test_images():
     assert len(found[0]) == 4 and found[0][0]["mutual_information"] > 0
 
 
-def test_pictures_and_arrays_by_an_image_processor():
+def test_pictures_arrays_and_files_by_an_image_processor(tmp_path):
     images = pytest.importorskip("PIL.Image")
     processor = transformers.ViTImageProcessorPil(size={"height": 8, "width": 8})
     run = pipeline("image-classification", vit(), processor, n_draws=3)
@@ -279,6 +427,17 @@ def test_pictures_and_arrays_by_an_image_processor():
     assert_alike(run(list(pixels)), expected)
     assert_alike(run(pictures[0]), expected[0])
     assert_alike(run(pixels[0]), expected[0])
+    for i, picture in enumerate(pictures):
+        picture.save(tmp_path / f"{i}.png")
+    paths = [tmp_path / f"{i}.png" for i in range(2)]
+    assert_alike(run(paths), expected)
+    assert_alike(run([str(path) for path in paths]), expected)
+    assert_alike(run(paths[1]), expected[1])
+    assert_alike(run(str(paths[1])), expected[1])
+    grey = pictures[0].convert("L")
+    assert_alike(run(grey), run(grey.convert("RGB")))
+    half = pipeline("image-classification", vit().bfloat16(), processor, n_draws=3)
+    assert half(pictures[0])["score"] == pytest.approx(expected[0]["score"], abs=0.1)
     with pytest.raises(InputTypeError, match="list"):
         run(pixels)
 

@@ -87,6 +87,17 @@ def test_a_mean_of_wholes_is_no_product_of_means():
     assert own.log_likelihood != pytest.approx(float(own.log_probs.sum()), abs=1e-3)
 
 
+def test_targets_are_written_in_the_words_of_the_target():
+    """Translators have two vocabularies, or a mark for the language."""
+
+    def two(text=None, text_target=None):
+        ids = tokenizer()(text if text_target is None else text_target)["input_ids"]
+        return {"input_ids": ids if text_target is None else [31, *ids]}
+
+    own = score(t5(), ("good film", "bad"), two, n_draws=2)
+    assert own.tokens.tolist() == [31, *tokenizer()("bad")["input_ids"]]
+
+
 def test_what_is_refused():
     words, model = tokenizer(), gpt2()
     with pytest.raises(InputTypeError, match="list"):
@@ -97,7 +108,8 @@ def test_what_is_refused():
         score(t5(), "good film", words)
     with pytest.raises(ParameterError, match="token"):
         score(model, ("good", ""), words)
-    model.transformer.drop.p = 0.0
+    with pytest.raises(ParameterError, match=r"32 tokens.* Got 61"):
+        score(model, "good " * 60, words)
     still = gpt2()
     for part in still.modules():
         if isinstance(part, torch.nn.Dropout):

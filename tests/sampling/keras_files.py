@@ -54,16 +54,41 @@ def models(keras: Any) -> dict[str, tuple[Callable[[], Any], tuple[int, ...]]]:
 
     return {
         "dropout": (flat(layers.Dropout(0.3, name="own")), FLAT),
-        "seeded": (flat(layers.Dropout(0.3, seed=1)), FLAT),
         "gaussian_dropout": (flat(layers.GaussianDropout(0.3)), FLAT),
         "gaussian_noise": (flat(layers.GaussianNoise(0.5)), FLAT),
         "alpha_dropout": (flat(layers.AlphaDropout(0.3)), FLAT),
         "branches": (branches, FLAT),
         "images": (images, IMAGE),
-        "lstm": (lambda: chain(STEPS, layers.LSTM(4, dropout=0.3)), STEPS),
+        "lstm": (
+            lambda: chain(STEPS, layers.LSTM(4, dropout=0.3, recurrent_dropout=0.2)),
+            STEPS,
+        ),
         "attention": (attention, STEPS),
         "words": (words, TOKENS),
+        "subclassed": (subclassed(keras), FLAT),
     }
+
+
+def subclassed(keras: Any) -> type:
+    """A registered class of one's own, with layers in a list, and a seed."""
+    layers = keras.layers
+
+    @keras.saving.register_keras_serializable("caveat")
+    class InPieces(keras.Model):  # type: ignore[misc, name-defined]
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.blocks = [
+                layers.Dense(8, activation="relu"),
+                layers.Dropout(0.3, seed=1),
+            ]
+            self.norm, self.last = layers.BatchNormalization(), layers.Dense(2)
+
+        def call(self, x: Any, training: bool | None = None) -> Any:
+            for block in self.blocks:
+                x = block(x, training=training)
+            return self.last(self.norm(x, training=training))
+
+    return InPieces
 
 
 def write(folder: Path, names: list[str]) -> None:
@@ -88,8 +113,10 @@ def write(folder: Path, names: list[str]) -> None:
         for part in model._flatten_layers():
             if isinstance(part, keras.layers.BatchNormalization):
                 part.trainable = False  # Keras then keeps it in inference mode
-        noisy = [np.asarray(model(x, training=True)) for _ in range(N_DRAWS)]
-        np.savez(folder / f"{name}.npz", x=x, quiet=quiet, noisy=np.stack(noisy))
+        # Every row has noise of its own, so one pass over many copies is a loop.
+        many = np.asarray(model(np.concatenate([x] * N_DRAWS), training=True))
+        noisy = many.reshape(N_DRAWS, *quiet.shape)
+        np.savez(folder / f"{name}.npz", x=x, quiet=quiet, noisy=noisy)
 
 
 if __name__ == "__main__":

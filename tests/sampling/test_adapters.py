@@ -16,7 +16,7 @@ IDS = torch.arange(4, 24).view(4, 5)
 CALL = {"input_ids": IDS, "attention_mask": torch.ones_like(IDS)}
 
 
-def llama(layers=None, attention_dropout=0.0):
+def llama(layers=None, attention_dropout=0.0, **options):
     spec = transformers.LlamaConfig(
         vocab_size=32,
         hidden_size=16,
@@ -34,6 +34,7 @@ def llama(layers=None, attention_dropout=0.0):
         target_modules=["q_proj", "v_proj"],
         layers_to_transform=layers,
         init_lora_weights=False,
+        **options,
     )
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft's own
@@ -65,8 +66,38 @@ def test_the_base_model_below_the_first_adapter_is_run_once():
     assert found == (14 + 3) + n_draws * 9
 
 
-def test_draws_are_those_of_training_mode_for_the_adapters():
-    model, n_draws = llama(), 2000
+def several(*active):
+    """Two adapters, of which the second has a dropout of its own."""
+    model = llama()
+    own = peft.LoraConfig(
+        r=3, lora_dropout=0.5, target_modules=["q_proj"], init_lora_weights=False
+    )
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # peft's own
+        torch.manual_seed(1)
+        model.add_adapter("second", own)
+    for part in model.modules():  # all at once is refused where heads are kept
+        if isinstance(part, peft.tuners.lora.LoraLayer):
+            part.set_adapter(list(active))
+    return model.eval()
+
+
+KINDS = {
+    "lora": (llama, {0.3}, 6),
+    "dora": (lambda: llama(use_dora=True), {0.3}, 6),
+    "a head that is kept": (lambda: llama(modules_to_save=["norm"]), {0.3}, 6),
+    "the second": (lambda: several("second"), {0.5}, 3),
+    "both": (lambda: several("default", "second"), {0.3, 0.5}, 9),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_are_those_of_training_mode_for_the_adapters(kind):
+    make, rates, n_sites = KINDS[kind]
+    model, n_draws = make(), 2000
+    sites = caveat.audit(model, **CALL)
+    assert {site.rate for site in sites} == rates and len(sites) == n_sites
+    assert sites.notes == ()
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(1)
         many = {name: value[:1].expand(n_draws, -1) for name, value in CALL.items()}

@@ -153,8 +153,12 @@ class PredictiveDisplay(LineDisplay):
         opacity = 0.15 if len(self.bands) > 2 else 0.25
         for number, (low, high) in enumerate(self.bands):
             name = self._band_name(number) if label is None or which is None else None
-            style = {"label": name, **shade(line, opacity)}
+            style = shade(line, opacity)
             ax.fill_between(self.x, _part(low, which), _part(high, which), **style)
+            if name is not None:
+                # A band lies upon those before it: the legend has what is seen of it.
+                seen = {**style, "alpha": 1 - (1 - opacity) ** (number + 1)}
+                ax.fill([], [], label=name, **seen)
         thin = {"color": line["color"], "alpha": 0.35, "linewidth": 0.6}
         for number, values in enumerate(self.fan):
             name = f"{len(self.fan)} draws" if number == 0 and which is None else None

@@ -20,6 +20,7 @@ from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed, random_uniform, stream_key
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.hf.options import Choosing, read_options
+from caveat.hf.padding import within
 from caveat.hf.scoring import Passage, TextScore, averaged
 from caveat.hf.texts import decoder_start, has_encoder, scored_in_order
 from caveat.sampling import stochastic
@@ -133,6 +134,11 @@ def generate(
             f"generate needs a model of transformers that writes (…ForCausalLM, "
             f"…ForConditionalGeneration). Got {type(model).__name__}."
         )
+    if getattr(model, "main_input_name", "input_ids") != "input_ids":
+        raise InputTypeError(
+            f"generate needs a model that reads text. Got {type(model).__name__}, "
+            f"which reads {model.main_input_name}."
+        )
     config, choice = read_options(model, max_new_tokens, options)
     number, n_draws = as_seed(seed), check.positive_int("n_draws", n_draws)
     batch_size = check.positive_int("batch_size", batch_size)
@@ -147,7 +153,7 @@ def generate(
                     written[draw, i] = tokens
                 bar.advance(len(some))
     order = [(draw, i) for draw in range(n_draws) for i in range(len(prompts))]
-    passages = [_passage(model, prompts[i], written[draw, i]) for draw, i in order]
+    passages = [_passage(model, config, prompts[i], written[k, i]) for k, i in order]
     sampler = Sampler(model, number, True, True)
     judged = scored_in_order(sampler, passages, n_draws, batch_size, progress)
     return _gathered(judged, n_draws, config.pad_token_id)
@@ -164,7 +170,9 @@ class _Writer:
         self._ends = torch.tensor(ends, dtype=torch.long)
 
     def write(self, prompts: Tensor, draw: int) -> Iterator[Tensor]:
-        with stochastic(self._model, seed=self._seed, draw=draw), torch.no_grad():
+        drawn = stochastic(self._model, seed=self._seed, draw=draw)
+        total = prompts.shape[1] + self._config.max_new_tokens
+        with within(self._model, total), drawn, torch.no_grad():
             found = self._model.generate(
                 input_ids=prompts,
                 attention_mask=torch.ones_like(prompts),
@@ -221,15 +229,8 @@ def _prompts(model: Any, config: Any, ids: Any, mask: Any) -> list[Tensor]:
             f"{_described(ids)}; a tokenizer gives them with return_tensors='pt'."
         )
     if mask is None:
-        pad, ends = config.pad_token_id, config.eos_token_id
-        is_end = pad in ends if isinstance(ends, list) else pad == ends
-        edges = ids[:, [0, -1]]
-        if ids.numel() and model.generation_config.pad_token_id is not None:
-            if not is_end and bool((edges == pad).any()):
-                raise ParameterError(
-                    f"Prompts with padding need their attention_mask. Got input_ids "
-                    f"that begin or end with the padding token {pad}, and no mask."
-                )
+        if (model.generation_config.pad_token_id, config.eos_token_id) != (None, None):
+            _check_unpadded(config, ids)
         mask = torch.ones_like(ids)
     if not isinstance(mask, Tensor) or mask.shape != ids.shape:
         raise ShapeError(
@@ -240,6 +241,19 @@ def _prompts(model: Any, config: Any, ids: Any, mask: Any) -> list[Tensor]:
         _unpadded(row, kept, number).to(model.device)
         for number, (row, kept) in enumerate(zip(ids, mask.bool(), strict=True))
     ]
+
+
+def _check_unpadded(config: Any, ids: Tensor) -> None:
+    """Of prompts without a mask: whether they look as if some were padded."""
+    pad, ends = config.pad_token_id, config.eos_token_id
+    is_end = pad in ends if isinstance(ends, list) else pad == ends
+    for edge in (ids == pad)[:, [0, -1]].T if ids.numel() else ():
+        # All prompts may begin or end with a mark of the text, which is no padding.
+        if bool(edge.any()) and not (is_end and bool(edge.all())):
+            raise ParameterError(
+                f"Prompts with padding need their attention_mask. Got input_ids of "
+                f"which some begin or end with the padding token {pad}, and no mask."
+            )
 
 
 def _unpadded(row: Tensor, kept: Tensor, number: int) -> Tensor:
@@ -264,9 +278,9 @@ def _alike(prompts: list[Tensor], batch_size: int) -> Iterator[list[int]]:
             yield group[begin : begin + batch_size]
 
 
-def _passage(model: Any, prompt: Tensor, written: Tensor) -> Passage:
+def _passage(model: Any, config: Any, prompt: Tensor, written: Tensor) -> Passage:
     if has_encoder(model):
-        return Passage(decoder_start(model), written, prompt)
+        return Passage(decoder_start(model, config), written, prompt)
     return Passage(prompt, written)
 
 

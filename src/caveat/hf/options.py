@@ -19,13 +19,14 @@ _NEEDS_ONE = frozenset(("num_beams", "num_return_sequences", "num_beam_groups"))
 # They change how tokens are chosen, and must not be set by a configuration either.
 _REFUSED = """num_beams num_return_sequences num_beam_groups penalty_alpha dola_layers
     prompt_lookup_num_tokens assistant_early_exit use_mtp guidance_scale constraints
-    watermarking_config force_words_ids stop_strings token_healing""".split()
+    watermarking_config force_words_ids stop_strings token_healing max_time""".split()
 _REFUSED_SAMPLING = "min_p top_h typical_p epsilon_cutoff eta_cutoff".split()
 _WHY = {
     "num_beams": "A beam keeps what a single function finds probable, not its draws",
     "num_return_sequences": "Each draw writes one continuation; ask for more n_draws",
     "stop_strings": "It needs a tokenizer; pass eos_token_id",
     "guidance_scale": "It mixes two calls of the model",
+    "max_time": "What is written would hang on how fast it is",
     "assistant_model": "In assisted decoding another model writes",
 }
 
@@ -49,7 +50,10 @@ def read_options(
     for name, value in options.items():
         setattr(config, name, value)
     config.max_new_tokens = check.positive_int("max_new_tokens", max_new_tokens)
-    config.max_length = config.min_length = None
+    config.max_length = None
+    config.return_dict_in_generate = False  # what it returns is read here
+    for name in ("output_scores", "output_logits"):
+        setattr(config, name, False)
     choice = _choice(config)
     limits = sorted(_OWN & set(options) - {"do_sample"})
     if limits and not choice.do_sample:

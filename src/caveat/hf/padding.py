@@ -4,11 +4,14 @@ Noise is addressed by the place of a token, so a text has the same masks in ever
 only if its first token comes first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from caveat.errors import ParameterError
 
 Row = Mapping[str, Sequence[int]]
 
@@ -45,6 +48,25 @@ def longest_of(model: Any, tokenizer: Any) -> int | None:
     # A tokenizer that does not know says 10³⁰.
     limits = [n for n in known if isinstance(n, int) and 0 < n < 10**9]
     return min(limits, default=None)
+
+
+@contextmanager
+def within(model: Any, n_tokens: int) -> Iterator[None]:
+    """Say it if a pass failed because a text has more tokens than the model takes.
+
+    Models whose positions are not learned take more than they were trained with, so
+    this is only known afterwards.
+    """
+    try:
+        yield
+    except IndexError as error:
+        longest = longest_of(model, None)
+        if longest is None or n_tokens <= longest:
+            raise
+        raise ParameterError(
+            f"A text may have {longest} tokens, what is written included. Got "
+            f"{n_tokens}; shorten it."
+        ) from error
 
 
 def length_of(row: Row) -> int:

@@ -11,13 +11,13 @@ from caveat._progress import ProgressBar
 from caveat._random import Seed
 from caveat.errors import InputTypeError, ParameterError
 from caveat.hf.answering import QuestionAnswering
+from caveat.hf.tagging import TokenClassification
 from caveat.hf.tasks import (
     Asked,
     HeadTask,
     ImageClassification,
     Regression,
     TextClassification,
-    TokenClassification,
 )
 from caveat.sampling import MCDropout
 

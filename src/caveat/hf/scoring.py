@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from caveat.errors import ParameterError
+from caveat.hf.padding import within
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.engine import Sampler
 from caveat.sampling.trees import unflatten
@@ -78,8 +79,10 @@ def scored(
     places = _places(passages)
     tokens = torch.cat([passage.judged for passage in passages])
     seen = _Judgement(tokens)
-    for logits in _logits(sampler, _arguments(passages), n_draws):
-        seen.add(logits[places])
+    arguments = _arguments(passages)
+    with within(sampler.model, max(part.shape[1] for part in arguments.values())):
+        for logits in _logits(sampler, arguments, n_draws):
+            seen.add(logits[places])
     sizes = [len(passage.judged) for passage in passages]
     parts = zip(*(part.split(sizes, -1) for part in seen.parts()), strict=True)
     return [

@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import torch
@@ -52,8 +54,12 @@ class HeadTask(ABC):
         """An answer for each row."""
 
     def _arguments(self, rows: Sequence[Any]) -> dict[str, Any]:
-        device = self._model.device
-        return {name: value.to(device) for name, value in self.batch(rows).items()}
+        """On the device of the model; real numbers (pixels) in its precision."""
+        device, dtype = self._model.device, self._model.dtype
+        return {
+            name: value.to(device, dtype if value.is_floating_point() else None)
+            for name, value in self.batch(rows).items()
+        }
 
     def _tokens_of(self, *texts: Any, **options: Any) -> Any:
         """Unpadded tokens of one text or a pair, cut if that was asked for."""
@@ -83,25 +89,41 @@ class HeadTask(ABC):
         """The answer for one row of classes."""
         own = predictive[row]
         label, names = int(own.label[0]), self._names()
-        drawn = own.draws.softmax(-1)[:, 0, label].double()
-        level, kept = self._asked.level, self._asked.top_k
-        order = list(range(own.probs.shape[-1]))
-        if kept is not None:
-            order = own.probs[0].argsort(descending=True)[:kept].tolist()
-        ends = torch.tensor([(1 - level) / 2, (1 + level) / 2])
-        lower, upper = drawn.quantile(ends.to(drawn)).tolist()
         return {
             "label": names[label],
             "score": float(own.probs[0, label]),
-            "interval": (lower, upper),
-            "probs": {names[k]: float(own.probs[0, k]) for k in order},
+            "interval": self._interval(own.draws.double().softmax(-1)[:, 0, label]),
+            "probs": {names[k]: float(own.probs[0, k]) for k in self._kept(own.probs)},
             "entropy": float(own.entropy[0]),
             "mutual_information": float(own.mutual_information[0]),
         }
 
+    def _kept(self, probs: Tensor) -> list[int]:
+        """The classes that are told of, of probabilities of shape (1, classes)."""
+        if self._asked.top_k is None:
+            return list(range(probs.shape[-1]))
+        order: list[int] = probs[0].argsort(descending=True).tolist()
+        return order[: self._asked.top_k]
+
+    def _interval(self, drawn: Tensor) -> tuple[float, float]:
+        """Where a probability lies over the draws."""
+        level = self._asked.level
+        ends = torch.tensor([(1 - level) / 2, (1 + level) / 2])
+        lower, upper = drawn.quantile(ends.to(drawn)).tolist()
+        return lower, upper
+
 
 class TextClassification(HeadTask):
-    """One label for a text, or for a pair of texts."""
+    """One label for a text, or for a pair of texts; or labels apart from each other.
+
+    Which of both is asked of the model's configuration, as in transformers: a head with
+    ``problem_type="multi_label_classification"``, or with one output, has a sigmoid for
+    each label.
+    """
+
+    def __init__(self, model: Any, processor: Any, asked: Asked) -> None:
+        super().__init__(model, processor, asked)
+        self._apart = _labels_are_apart(model)
 
     def encode(self, item: Any) -> Any:
         """Tokens of a string, or of a pair of strings."""
@@ -111,10 +133,31 @@ class TextClassification(HeadTask):
         self, mc: MCDropout, items: Sequence[Any], rows: Sequence[Any], n_draws: int
     ) -> list[Any]:
         """Label, probabilities and their doubt."""
-        drawn = mc.classify(
-            **self._arguments(rows), n_draws=n_draws, output=_logits, progress=False
+        call = {**self._arguments(rows), "n_draws": n_draws, "progress": False}
+        if self._apart:
+            drawn = checked_logits(mc.draws(**call), 3)
+            return [self._labels(drawn[:, i]) for i in range(len(rows))]
+        found = mc.classify(**call, output=partial(checked_logits, n_axes=2))
+        return [self._classes(found, i) for i in range(len(rows))]
+
+    def _labels(self, logits: Tensor) -> dict[str, Any]:
+        """The answer for one row of labels, from logits of shape (draws, labels)."""
+        logits = logits.double()
+        # A sigmoid is the softmax of a logit and 0: each label is a row of two classes.
+        own = CategoricalPredictive.from_logits(
+            torch.stack([torch.zeros_like(logits), logits], -1)
         )
-        return [self._classes(drawn, i) for i in range(len(rows))]
+        probs, drawn = own.probs[:, 1], logits.sigmoid()
+        names, kept = self._names(), self._kept(probs[None])
+        return {
+            "labels": [names[k] for k in kept if probs[k] > 0.5],
+            "probs": {names[k]: float(probs[k]) for k in kept},
+            "intervals": {names[k]: self._interval(drawn[:, k]) for k in kept},
+            "entropy": {names[k]: float(own.entropy[k]) for k in kept},
+            "mutual_information": {
+                names[k]: float(own.mutual_information[k]) for k in kept
+            },
+        }
 
 
 class ImageClassification(TextClassification):
@@ -122,7 +165,13 @@ class ImageClassification(TextClassification):
 
     def encode(self, item: Any) -> Any:
         """Pixels of one image."""
-        return self._processor(item, return_tensors="pt")["pixel_values"]
+        picture = str(item) if isinstance(item, PurePath) else item
+        if hasattr(picture, "convert") and self._colours() == 3:
+            picture = picture.convert("RGB")  # from grey, or a palette, or see-through
+        return self._processor(picture, return_tensors="pt")["pixel_values"]
+
+    def _colours(self) -> int:
+        return getattr(self._model.config, "num_channels", 3)
 
     def single(self, items: Any) -> bool:
         """Whether this is one image: a file name, a picture or one array."""
@@ -143,79 +192,6 @@ class ImageClassification(TextClassification):
         return {"pixel_values": torch.cat(list(rows))}
 
 
-class TokenClassification(HeadTask):
-    """A label for every token that is part of the text, or for every word."""
-
-    def __init__(self, model: Any, processor: Any, asked: Asked) -> None:
-        super().__init__(model, processor, asked)
-        self._fast = bool(getattr(processor, "is_fast", False))
-        if asked.words and not self._fast:
-            raise ParameterError(
-                f"words=True needs a fast tokenizer, which knows the words of tokens. "
-                f"Got {type(processor).__name__}."
-            )
-
-    def encode(self, item: Any) -> Any:
-        """Tokens of a string, or of a list of words, and where they come from."""
-        options = {"return_special_tokens_mask": True}
-        if self._fast:
-            options["return_offsets_mapping"] = True
-        if isinstance(item, list) and all(isinstance(word, str) for word in item):
-            return self._tokens_of(item, is_split_into_words=True, **options)
-        return self._tokens_of(*texts_of(item, most=1), **options)
-
-    def batch(self, rows: Sequence[Any]) -> dict[str, Tensor]:
-        """The arguments of the model, without where tokens come from."""
-        return super().batch([_without_places(row) for row in rows])
-
-    def answers(
-        self, mc: MCDropout, items: Sequence[Any], rows: Sequence[Any], n_draws: int
-    ) -> list[Any]:
-        """For each row a list, one answer per token or word."""
-        logits = mc.draws(
-            **self._arguments(rows), n_draws=n_draws, progress=False
-        ).logits
-        return [
-            self._tokens(item, row, logits[:, i])
-            for i, (item, row) in enumerate(zip(items, rows, strict=True))
-        ]
-
-    def _tokens(self, item: Any, row: Any, logits: Tensor) -> list[dict[str, Any]]:
-        kept = self._kept(row)
-        if not kept:
-            return []
-        drawn = CategoricalPredictive.from_logits(logits[:, kept])
-        return [
-            {**self._place(item, row, place), **self._classes(drawn, i)}
-            for i, place in enumerate(kept)
-        ]
-
-    def _kept(self, row: Any) -> list[int]:
-        """Tokens that are answered for: of the text, or the first of each word."""
-        special = row["special_tokens_mask"]
-        kept = [place for place, is_special in enumerate(special) if not is_special]
-        if not self._asked.words:
-            return kept
-        words = row.word_ids()
-        return [p for p in kept if p == 0 or words[p] != words[p - 1]]
-
-    def _place(self, item: Any, row: Any, place: int) -> dict[str, Any]:
-        token = self._processor.convert_ids_to_tokens(row["input_ids"][place])
-        found = {"word": token, "index": place}
-        if not self._fast:
-            return found
-        text: Any = item["text"] if isinstance(item, Mapping) else item
-        if isinstance(text, list):  # of words: offsets would be inside of a word
-            number = row.word_ids()[place]
-            return {**found, "word": text[number], "index": number}
-        start, end = row["offset_mapping"][place]
-        if self._asked.words:
-            span = row.word_to_chars(row.word_ids()[place])
-            start, end = span.start, span.end
-            found = {"word": text[start:end], "index": row.word_ids()[place]}
-        return {**found, "start": start, "end": end}
-
-
 class Regression(HeadTask):
     """Real numbers for a text, with intervals."""
 
@@ -226,6 +202,13 @@ class Regression(HeadTask):
                 "A regression needs precision=tau, the inverse variance of the noise "
                 "in y. Got none; pass precision=1/s**2 for noise of standard "
                 "deviation s."
+            )
+        problem = getattr(model.config, "problem_type", None)
+        if problem not in (None, "regression"):
+            raise ParameterError(
+                f"A regression needs a head that gives the numbers themselves. Got a "
+                f"model whose config.problem_type is {problem!r}; ask for "
+                f"'text-classification'."
             )
 
     def encode(self, item: Any) -> Any:
@@ -239,7 +222,7 @@ class Regression(HeadTask):
         drawn = mc.regress(
             **self._arguments(rows),
             n_draws=n_draws,
-            output=_logits,
+            output=partial(checked_logits, n_axes=2),
             precision=self._asked.precision,
             progress=False,
         )
@@ -273,11 +256,36 @@ def texts_of(item: Any, most: int = 2) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _without_places(row: Any) -> dict[str, Any]:
-    extra = ("offset_mapping", "special_tokens_mask")
-    return {name: value for name, value in row.items() if name not in extra}
+def checked_logits(output: Any, n_axes: int) -> Tensor:
+    """The logits of what a model returned, if its head is of the kind that is needed.
 
-
-def _logits(output: Any) -> Tensor:
-    found: Tensor = output.logits
+    Parameters
+    ----------
+    output : output of transformers
+        Of a pass, or of all draws.
+    n_axes : int
+        How many axes the logits of the task have.
+    """
+    found = getattr(output, "logits", None)
+    if not isinstance(found, Tensor):
+        raise InputTypeError(
+            f"The model must have the head of the task, which gives logits. Got one "
+            f"that gives {type(output).__name__}."
+        )
+    if found.ndim != n_axes:
+        raise ShapeError(
+            f"The model must have the head of the task, whose logits have {n_axes} "
+            f"axes. Got {tuple(found.shape)}: that of another task."
+        )
     return found
+
+
+def _labels_are_apart(model: Any) -> bool:
+    """Whether labels do not exclude each other, by the configuration of a model."""
+    problem = getattr(model.config, "problem_type", None)
+    if problem == "regression":
+        raise ParameterError(
+            "A classification needs a head that gives logits of classes. Got a model "
+            "whose config.problem_type is 'regression'; ask for 'regression'."
+        )
+    return problem == "multi_label_classification" or model.config.num_labels == 1

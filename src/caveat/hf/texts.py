@@ -99,7 +99,7 @@ def _length(passage: Passage) -> tuple[int, int]:
 
 def _passage(model: Any, tokenizer: Any, text: Any) -> Passage:
     pair = isinstance(text, tuple) and len(text) == 2
-    parts = text if pair else (text,)
+    parts: tuple[Any, ...] = text if pair else (text,)
     if not all(isinstance(part, str) for part in parts):
         raise InputTypeError(
             f"A text must be a string, or a pair of strings. Got {text!r:.80}."
@@ -110,12 +110,15 @@ def _passage(model: Any, tokenizer: Any, text: Any) -> Passage:
                 f"A model with an encoder needs pairs (source, target). Got "
                 f"{text!r:.80}."
             )
-        source, target = (_tokens(model, tokenizer, part) for part in parts)
+        source = _tokens(model, tokenizer(parts[0]))
+        # Tokenizers of translators have other words, or marks, for what is written.
+        target = _tokens(model, tokenizer(text_target=parts[1]))
         return Passage(decoder_start(model), _some(target, text), _some(source, text))
     if pair:
-        given, judged = (_tokens(model, tokenizer, t, n) for n, t in enumerate(parts))
+        given = _tokens(model, tokenizer(parts[0]))
+        judged = _tokens(model, tokenizer(parts[1], add_special_tokens=False))
         return Passage(_some(given, text), _some(judged, text))
-    whole = _tokens(model, tokenizer, text)
+    whole = _tokens(model, tokenizer(text))
     if len(whole) < 2:
         raise ParameterError(
             f"A text must have at least two tokens, as the first is given. Got "
@@ -129,11 +132,15 @@ def has_encoder(model: Any) -> bool:
     return bool(model.config.is_encoder_decoder)
 
 
-def decoder_start(model: Any) -> Tensor:
-    """The token that a decoder begins with."""
-    start = getattr(model.generation_config, "decoder_start_token_id", None)
+def decoder_start(model: Any, writing: Any = None) -> Tensor:
+    """The token that a decoder begins with, by a configuration of its writing."""
+    writing = model.generation_config if writing is None else writing
+    # In the order of transformers, when it generates.
+    start = getattr(writing, "decoder_start_token_id", None)
     if start is None:
         start = getattr(model.config, "decoder_start_token_id", None)
+    if start is None:
+        start = getattr(writing, "bos_token_id", None)
     if start is None:
         raise ParameterError(
             "A decoder needs its first token. Got none; set "
@@ -142,9 +149,8 @@ def decoder_start(model: Any) -> Tensor:
     return torch.tensor([start], device=model.device)
 
 
-def _tokens(model: Any, tokenizer: Any, text: str, part: int = 0) -> Tensor:
-    ids = tokenizer(text, add_special_tokens=not part)["input_ids"]
-    return torch.tensor(ids, dtype=torch.long, device=model.device)
+def _tokens(model: Any, row: Any) -> Tensor:
+    return torch.tensor(row["input_ids"], dtype=torch.long, device=model.device)
 
 
 def _some(tokens: Tensor, text: Any) -> Tensor:

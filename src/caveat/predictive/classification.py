@@ -143,7 +143,8 @@ class ClassificationPredictive(Predictive):
             shape (height, width): label, entropy and mutual information of one row. By
             default maps of pictures, else draws where they are kept, else bars.
         ax : Axes, optional
-            Where to draw (several of them for maps); a new figure by default.
+            Where to draw (several of them for maps); by default a new figure, with
+            names of its axes and a legend.
         **style
             As for ``from_predictive`` of the display: ``classes=`` and ``inputs=`` for
             draws; ``classes=``, ``names=``, ``level=`` and ``row=`` for bars; ``row=``
@@ -167,7 +168,21 @@ class ClassificationPredictive(Predictive):
             drawn = display("caveat.evaluation.bars:ClassBarsDisplay")
         else:
             drawn = display("caveat.evaluation.displays:SoftmaxScatterDisplay")
-        return drawn.from_predictive(self, ax=ax, **style)
+        found = drawn.from_predictive(self, ax=ax, **style)
+        if ax is None and kind == "draws":
+            what = "logit" if style.get("inputs") else "probability"
+            found.ax_.set(xlabel="row", ylabel=f"{what}, a point per draw")
+            legend = found.ax_.legend(
+                loc="lower center",
+                bbox_to_anchor=(0.5, 1.0),  # above, where no point can be
+                ncols=5,
+                markerscale=2,
+                fontsize="small",
+                frameon=False,
+            )
+            for handle in legend.legend_handles:
+                handle.set_alpha(1.0)
+        return found
 
     def _kind(self) -> str:
         """What is drawn unless something else is asked for."""

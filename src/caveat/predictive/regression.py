@@ -268,7 +268,8 @@ class RegressionPredictive(Predictive):
         x : array, shape (rows,), optional
             Where the rows stand; by default at 0, 1, 2, …
         ax : Axes, optional
-            Where to draw (several of them for maps); a new figure by default.
+            Where to draw (several of them for maps); by default a new figure, with
+            names of its axes and a legend.
         **style
             As for :meth:`caveat.evaluation.PredictiveDisplay.from_predictive`:
             ``level=0.9`` for intervals, ``fan=20`` for draws, ``output=0`` for one of
@@ -287,7 +288,12 @@ class RegressionPredictive(Predictive):
             return maps.from_predictive(self, ax=ax, **style)
         lines = display("caveat.evaluation.displays:PredictiveDisplay")
         places = range(len(self)) if x is None else x
-        return lines.from_predictive(predictive=self, x=places, ax=ax, **style)
+        drawn = lines.from_predictive(predictive=self, x=places, ax=ax, **style)
+        if ax is None:
+            across = "row" if x is None else getattr(x, "name", None) or "x"
+            drawn.ax_.set(xlabel=across, ylabel="y")
+            drawn.ax_.legend(fontsize="small", frameon=False)
+        return drawn
 
 
 def _per_output(name: str, value: Any, mean: Tensor) -> Tensor:
