@@ -385,9 +385,7 @@ class CO2(Series):
             for title, curve in _content(self.curves(records)).items()
         ]
         wide = {title: _WIDE for title, _ in content if f"({_WIDE:g} sd)" in title}
-        figure, grid = draw_panels(
-            content, observed, limits=(-4.0, 6.5), wide=wide
-        )
+        figure, grid = draw_panels(content, observed, limits=(-4.0, 6.5), wide=wide)
         for axes in grid.ravel().tolist():
             axes.axvline(end, color="black", linestyle="--", linewidth=0.8)
             axes.axvline(star, color="black", linestyle=":", linewidth=1.0)
