@@ -73,6 +73,10 @@ html_copy_source = False
 html_show_sourcelink = False
 html_extra_path = ["_site/extra"]
 html_context = {"default_mode": "auto"}
+html_sidebars = {  # pages without others below them
+    page: [] for page in ("docs/index", "docs/methods", "docs/peers", "CHANGELOG")
+}
+toc_object_entries_show_parents = "hide"
 html_theme_options = {
     "logo": {"text": "Caveat"},
     "navbar_align": "left",

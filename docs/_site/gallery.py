@@ -21,6 +21,9 @@ ARGUMENTS = {
 }
 """What follows the name of the program, where the site does not run it bare."""
 
+SHOWN_ONLY = ("lora",)
+"""Their data may have to be downloaded, and nothing is for the site."""
+
 saved: list[Path] = []
 _savefig = Figure.savefig
 
@@ -62,7 +65,7 @@ def measured(call: Callable[[], Any]) -> tuple[float, Any]:
 SETTINGS: dict[str, Any] = {
     "examples_dirs": ["examples"],
     "gallery_dirs": ["docs/auto_examples"],
-    "filename_pattern": r"\.py$",
+    "filename_pattern": rf"/(?!{'|'.join(SHOWN_ONLY)})\w+\.py$",
     "image_scrapers": (pictures,),
     "reset_modules": (watch,),
     "reset_argv": arguments,
