@@ -35,7 +35,12 @@ needs_kernel = pytest.mark.skipif(
 SPEC = NetworkSpec(
     (9,), drop_rate=0.2, input_drop_rate=0.1, schedule=Schedule(6, 16, keep_last=True)
 )
-OBJECTIVES = [SquaredError(), GaussianWithPrecision(), SoftmaxCrossEntropy(5)]
+OBJECTIVES = [
+    SquaredError(),
+    GaussianWithPrecision(),
+    GaussianWithPrecision(beta=0.5),
+    SoftmaxCrossEntropy(5),
+]
 
 
 def some_rows(objective=SPEC.objective, *, n_rows=40, n_inputs=5, n_targets=2, seed=0):

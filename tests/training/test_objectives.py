@@ -2,9 +2,11 @@
 
 import math
 
+import pytest
 import torch
 from torch.distributions import Categorical, Normal
 
+from caveat.errors import ParameterError
 from caveat.training.objectives import (
     LOG_PRECISION_LIMIT,
     GaussianWithPrecision,
@@ -50,6 +52,31 @@ def test_what_follows_from_the_likelihood():
     assert [o.has_head for o in (squared, head, classes)] == [False, True, False]
     assert [o.scales_targets for o in (squared, head, classes)] == [True, True, False]
     assert classes == SoftmaxCrossEntropy(4) != SoftmaxCrossEntropy(3)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
+def test_beta_weighs_the_likelihoods_gradient(beta):
+    outputs = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
+    targets = torch.randn(7, 2, dtype=torch.float64)
+    mean, log_precision = outputs.chunk(2, -1)
+    normal = Normal(mean, (-0.5 * log_precision).exp())
+    weights = (-beta * log_precision).exp().detach()
+    (-(weights * normal.log_prob(targets)).sum()).backward()
+    found = GaussianWithPrecision(beta=beta).gradient(outputs.detach(), targets)
+    torch.testing.assert_close(found, outputs.grad)
+
+
+def test_with_beta_one_means_are_learned_as_by_a_squared_error():
+    outputs, targets = torch.randn(7, 4), torch.randn(7, 2)
+    found = GaussianWithPrecision(beta=1.0).gradient(outputs, targets)[:, :2]
+    expected = SquaredError().gradient(outputs[:, :2], targets)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("beta", [-0.1, 1.5, float("nan")])
+def test_beta_is_a_share(beta):
+    with pytest.raises(ParameterError, match=r"beta must be in \[0, 1\]"):
+        GaussianWithPrecision(beta=beta)
 
 
 def test_log_precisions_are_bounded():

@@ -9,6 +9,7 @@ from caveat import noise
 from caveat.errors import DivergedError, ParameterError
 from caveat.training import (
     EarlyStopping,
+    GaussianWithPrecision,
     Rows,
     Schedule,
     SquaredError,
@@ -104,3 +105,15 @@ def test_a_learned_rate_gets_its_gradient():
 def test_early_stopping_is_refused():
     with pytest.raises(ParameterError, match="does not stop early"):
         fit(a_net(noise.Bernoulli(0.1)), some_rows(), early_stopping=EarlyStopping())
+
+
+def test_a_weighted_gradient_is_not_that_of_the_bound():
+    with pytest.raises(ParameterError, match="beta must be 0"):
+        fit_module(
+            a_net(noise.Bernoulli(0.1)),
+            some_rows(),
+            objective=GaussianWithPrecision(beta=0.5),
+            schedule=Schedule(1),
+            precision=1.0,
+            lengthscale=1.0,
+        )

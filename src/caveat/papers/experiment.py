@@ -111,6 +111,11 @@ class Experiment(ABC, Generic[J, R]):
         """Others by what their names end in, NAME_END.png; by default none."""
         return {}
 
+    def cpu_seconds(self, records: Sequence[R]) -> float:
+        """What they took together, of records that tell their seconds."""
+        told: Sequence[Any] = records
+        return float(sum(record.seconds for record in told))
+
     def extras(self, records: Sequence[R]) -> None:
         """Write other files, after the jobs and before page and figure."""
 

@@ -49,7 +49,7 @@ def time_taken(experiment: AnyExperiment) -> str:
     """Minutes and seconds that its stored records took, or that nobody measured."""
     if "seconds" in {field.name for field in fields(experiment.record)}:
         records = read_records(experiment.path("csv"), experiment.record)
-        return shown(sum(record.seconds for record in records))
+        return shown(experiment.cpu_seconds(records))
     runs = read_records(_path(experiment.folder), RunTime)
     own = [each for each in runs if each.name == experiment.name]
     records = read_records(experiment.path("csv"), experiment.record)

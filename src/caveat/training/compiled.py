@@ -169,6 +169,7 @@ class Common:
             schedule.batch_size,
             n_targets,
             OBJECTIVE_KINDS.index(type(spec.objective)),
+            beta=getattr(spec.objective, "beta", 0.0),
         )
         self.n_units = schedule.batch_size * sum(architecture.fan_ins)
         products = 6 * schedule.batch_size * architecture.n_parameters

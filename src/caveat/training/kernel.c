@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 1
+#define VERSION 2
 #define MOST_LAYERS 32 /* weight layers */
 #define NARROW 4       /* outputs up to which a layer is kept transposed */
 
@@ -45,6 +45,7 @@ typedef struct {
     const big *widths; /* inputs, hidden …, outputs */
     big batch, n_targets, activation, objective;
     float leak, log_precision_limit;
+    float beta; /* of a noise head: rows weigh precision^-beta in its slope */
 } Network;
 
 typedef struct {
@@ -568,8 +569,10 @@ static void slope_of_loss(const Network *net, big n, const float *z, const float
             const float bounded = log > limit ? limit : (log < -limit ? -limit : log);
             const float pull = exp_of(bounded) * gap;
             const float is_free = fabsf(log) < limit ? 1.0f : 0.0f;
-            into[i] = pull * share;
-            into[half + i] = 0.5f * (pull * gap - 1.0f) * is_free * share;
+            const float own =
+                net->beta > 0.0f ? share * exp_of(-net->beta * bounded) : share;
+            into[i] = pull * own;
+            into[half + i] = 0.5f * (pull * gap - 1.0f) * is_free * own;
         }
     } else {
         const big hit = (big)y[0];

@@ -39,7 +39,7 @@ OBJECTIVE_KINDS: tuple[type, ...] = (
 )
 NOISE_NAMES = ("quiet", "bernoulli", "gaussian")
 
-_VERSION = 1
+_VERSION = 2
 OFF = ("0", "off", "false", "no")
 _ALIGNED = 64  # bytes
 
@@ -71,6 +71,7 @@ class _Network(ctypes.Structure):
         ("objective", ctypes.c_int64),
         ("leak", ctypes.c_float),
         ("log_precision_limit", ctypes.c_float),
+        ("beta", ctypes.c_float),
     )
 
 
@@ -113,9 +114,17 @@ class Kernel:
         self.lanes = int(functions.caveat_lanes())
         self.most_layers = int(functions.caveat_most_layers())
 
-    def network(self, architecture: Architecture, *settings: int) -> "KernelNetwork":
-        """A geometry; settings are batch, targets and the objective's number."""
-        return KernelNetwork(self._functions, architecture, *settings)
+    def network(
+        self,
+        architecture: Architecture,
+        batch_size: int,
+        n_targets: int,
+        objective: int,
+        beta: float = 0.0,
+    ) -> "KernelNetwork":
+        """A geometry; parameters are those of :class:`KernelNetwork`."""
+        shape = architecture, batch_size, n_targets
+        return KernelNetwork(self._functions, *shape, objective, beta)
 
     def activate(self, name: str, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values and slopes of a non-linearity."""
@@ -141,6 +150,8 @@ class KernelNetwork:
         Rows of a step, and targets of a row.
     objective : int
         Its place in ``OBJECTIVE_KINDS``.
+    beta : float
+        Of a noise head.
 
     Attributes
     ----------
@@ -155,6 +166,7 @@ class KernelNetwork:
         batch_size: int,
         n_targets: int,
         objective: int,
+        beta: float = 0.0,
     ) -> None:
         widths = (architecture.n_inputs, *architecture.hidden, architecture.n_outputs)
         self._functions = functions
@@ -169,6 +181,7 @@ class KernelNetwork:
             objective,
             LEAK,
             LOG_PRECISION_LIMIT,
+            beta,
         )
         packed, work = ctypes.c_int64(), ctypes.c_int64()
         functions.caveat_sizes(self._address, ctypes.byref(packed), ctypes.byref(work))

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from caveat.errors import ParameterError
+
 LOG_PRECISION_LIMIT = 12.0  # of a learned log precision, in standardised units
 
 
@@ -83,9 +85,29 @@ class SquaredError(Likelihood):
 @final
 @dataclass(frozen=True)
 class GaussianWithPrecision(Likelihood):
-    """Minus the Gaussian log-likelihood of outputs (means, log precisions)."""
+    """Minus the Gaussian log-likelihood of outputs (means, log precisions).
+
+    Parameters
+    ----------
+    beta : float
+        In the gradient a target weighs its own precision to the power of minus this, as
+        a constant ([Seitzer2022]_): 0 is the likelihood; with 1 means are learned as by
+        a squared error, rows thought noisy as well as others.
+
+    References
+    ----------
+    .. [Seitzer2022] Seitzer, M., Tavakoli, A., Antic, D., and Martius, G. (2022). On
+       the pitfalls of heteroscedastic uncertainty estimation with probabilistic neural
+       networks. *International Conference on Learning Representations*.
+    """
 
     has_head: ClassVar[bool] = True
+
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.beta <= 1.0:
+            raise ParameterError(f"beta must be in [0, 1]. Got {self.beta!r}.")
 
     def n_outputs(self, n_targets: int) -> int:
         return 2 * n_targets
@@ -100,7 +122,11 @@ class GaussianWithPrecision(Likelihood):
         gap = mean - targets
         pull = log_precision.exp() * gap
         free = outputs[..., outputs.shape[-1] // 2 :].abs() < LOG_PRECISION_LIMIT
-        return torch.cat([pull, 0.5 * (pull * gap - 1) * free], -1)
+        slopes = torch.cat([pull, 0.5 * (pull * gap - 1) * free], -1)
+        if not self.beta:
+            return slopes
+        weights = (-self.beta * log_precision).exp()
+        return slopes * torch.cat([weights, weights], -1)
 
 
 @final

@@ -74,6 +74,10 @@ def fit_module(
             "fit_module does not stop early. Leave early_stopping out, or choose the "
             "number of epochs by a search."
         )
+    if getattr(objective, "beta", 0.0):
+        raise ParameterError(
+            f"fit_module minimises the bound, so beta must be 0. Got {objective!r}."
+        )
     own = copy.deepcopy(model).train()
     optimiser = torch.optim.Adam(own.parameters(), lr=schedule.learning_rate)
     order = RowOrder(len(rows), schedule, seed)

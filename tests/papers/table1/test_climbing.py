@@ -39,16 +39,15 @@ def asked(monkeypatch):
 
 
 def score(spec):
-    """Longer trainings want higher rates; 300 epochs are best."""
+    """Longer trainings want higher rates; 300 epochs are best for one network."""
     epochs = spec.schedule.epochs
     best_rate = {33: 0.002, 100: 0.005, 300: 0.02, 900: 0.05}[epochs]
-    ensemble = 0.1 * (spec.n_members > 1) * np.log(epochs)
+    best_length = 300 if spec.n_members == 1 else 900
     return (
         -abs(np.log(spec.drop_rate / best_rate))
-        - abs(np.log(epochs / 300))
+        - abs(np.log(epochs / best_length))
         - abs(np.log(spec.schedule.learning_rate / 0.02))
         - 10 * abs(spec.input_drop_rate - 0.005)
-        + ensemble
     )
 
 
@@ -72,8 +71,14 @@ def test_the_best_of_all_is_found_with_few_long_trainings(asked, climb):
 def test_the_length_is_chosen_among_ensembles(asked, climb):
     choice = chosen(climb, START, EPOCHS, n_members=5)
     ensembles = [s for s in asked if s.n_members == 5]
-    assert choice.spec in ensembles
-    assert [s.schedule.epochs for s in ensembles] == EPOCHS
+    assert [s.schedule.epochs for s in ensembles] == [300, 900]
+    assert choice.spec == ensembles[1]
+
+
+def test_the_longest_is_not_tried_once_longer_was_worse(asked, climb):
+    """Of 900, 300 and 100 epochs, in this order, the last are not the best."""
+    chosen(climb, START, EPOCHS[::-1])
+    assert {s.schedule.epochs for s in asked} == {900, 300, 100}
 
 
 @pytest.mark.parametrize(("at", "best"), [(0.001, 0.02), (0.2, 0.02), (0.02, 0.02)])
@@ -85,6 +90,7 @@ def test_a_ladder_is_climbed_from_either_end(asked, climb, at, best):
 def test_lengths_are_thirds_and_small_sets_have_enough_steps():
     job = Job("best", ("1 layer",), "anything", (0,))
     assert lengths(job, 10_000, 64) == [33, 100, 300, 900]
+    assert lengths(job, 40_000, 128)[-1] == 150_000 // 312
     small = lengths(job, 320, 32)
     assert small[-1] == 2000 and small[-2] == 667
     quick = Job("best", ("1 layer",), "anything", (0,), quick=True)

@@ -241,3 +241,11 @@ def test_flagship_is_ahead_of_deep_ensembles(real_data):
         if row.ours["ll"].mean > row.published["Deep Ensembles"]["ll"].mean
     ]
     assert len(ahead) >= 8
+
+
+def test_variants_of_the_same_networks_took_their_time_once(tmp_path):
+    own = Table1(tmp_path, protocol="paper")
+    both = [a_record(variant=v) for v in ("published precision", "searched precision")]
+    alone = a_record(variant="no dropout", seconds=0.5)
+    assert own.cpu_seconds([*both, alone]) == 1.5
+    assert own.cpu_seconds([a_record(split=k, seconds=2.0) for k in range(3)]) == 6.0

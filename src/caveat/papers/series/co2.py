@@ -24,7 +24,7 @@ from caveat.papers.series.models import (
 from caveat.papers.series.nets import Net
 from caveat.papers.series.panels import Observed, draw_panels
 from caveat.papers.series.points import FEW_DRAWS, Curve, Curves, Places, Point
-from caveat.papers.style import name_outer
+from caveat.papers.style import legend_below, name_outer
 
 TANH_LOW, TANH_HIGH = TANH_5, "tanh 5 layers drop 0.2"
 FIT_RELU, FIT_FLAT = RELU_5 + FITTED, RELU_4 + FITTED
@@ -385,16 +385,14 @@ class CO2(Series):
             for title, curve in _content(self.curves(records)).items()
         ]
         wide = {title: _WIDE for title, _ in content if f"({_WIDE:g} sd)" in title}
-        figure, grid = draw_panels(
-            content, observed, height=9.2, limits=(-4.0, 6.5), wide=wide
-        )
+        figure, grid = draw_panels(content, observed, limits=(-4.0, 6.5), wide=wide)
         for axes in grid.ravel().tolist():
             axes.axvline(end, color="black", linestyle="--", linewidth=0.8)
             axes.axvline(star, color="black", linestyle=":", linewidth=1.0)
             axes.annotate("x*", (star, 5.4), xytext=(-9, 0), textcoords="offset points")
-        grid[0, 0].legend(loc="upper left")
         _in_units(grid[0, 0], data)
-        name_outer(grid, "year", "ppm above the line")
+        name_outer(grid, "year", "ppm")
+        legend_below(figure, grid[0, 0], ncols=3)
         return figure
 
 

@@ -14,6 +14,7 @@ from caveat.papers.series.points import Array, Curve
 from caveat.papers.style import name_axes, panels, shades
 
 RED = "#d62728"  # data, as in the paper; the prediction is blue
+HEIGHT = 6.0  # inches
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,6 @@ def draw_panels(
     content: Sequence[tuple[str, Curve]],
     observed: Observed,
     *,
-    height: float,
     limits: tuple[float, float],
     wide: Mapping[str, float] | None = None,
 ) -> tuple[Figure, NDArray[np.object_]]:
@@ -39,7 +39,7 @@ def draw_panels(
     Shades reach to 2 sds, or as far as ``wide`` says for a title.
     """
     rows = len(content) // 2
-    figure, grid = panels(rows, 2, height=height, sharex=True, sharey=True)
+    figure, grid = panels(rows, 2, height=HEIGHT, sharex=True, sharey=True)
     for axes, (title, curve) in zip(grid.ravel().tolist(), content, strict=True):
         _draw(axes, curve, observed, (wide or {}).get(title, 2.0))
         name_axes(axes, title)

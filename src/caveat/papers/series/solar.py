@@ -23,7 +23,7 @@ from caveat.papers.series.models import (
 from caveat.papers.series.nets import Net
 from caveat.papers.series.panels import Observed, draw_panels
 from caveat.papers.series.points import Curve, Curves, Places, Point
-from caveat.papers.style import name_outer
+from caveat.papers.style import legend_below, name_outer
 
 _NETS = (RELU_5, RELU_4, TANH_5)
 NOMINAL, SLACK = 0.95, 0.05
@@ -142,14 +142,14 @@ class Solar(Series):
             ("GP, kernel of the ReLU net", curves.process(RELU_KERNEL)),
             ("GP, kernel of an erf net", curves.process(ERF_KERNEL)),
         ]
-        figure, grid = draw_panels(content, observed, height=7.6, limits=(-3.6, 3.6))
+        figure, grid = draw_panels(content, observed, limits=(-3.6, 3.6))
         for axes in grid.ravel().tolist():
             for gap in data.gaps:
                 ends = gap.x_first, gap.x_last
                 axes.axvspan(*ends, color="0.93", linewidth=0, zorder=0)
             axes.grid(visible=False)
-        grid[0, 0].legend(loc="lower right")
-        name_outer(grid, "year, standardised", "irradiance, standardised")
+        name_outer(grid, "year, standardised", "irradiance")
+        legend_below(figure, grid[0, 0], ncols=3)
         return figure
 
 

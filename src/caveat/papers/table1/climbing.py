@@ -1,12 +1,15 @@
 """Choosing rates, epochs and Adam's peak for one split, by its own validation rows.
 
 Short trainings are looked at first. Each next length is three times as long and starts
-at the drop rate that was best before, so that few of the long trainings are needed;
-the best of each length compete in the end, as single networks or as ensembles.
+at the drop rate that was best before, so that few of the long trainings are needed; the
+longest is tried only if the one before it was better than the shorter ones. The two
+best lengths compete in the end, as single networks or as ensembles.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from caveat.papers.table1.jobs import Job
 from caveat.training import Choice, Memory, NetworkSpec, Task
@@ -14,11 +17,11 @@ from caveat.training.search import Folds, best_choice, validated
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 INPUT_RATES = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-PEAKS = (0.002, 0.005, 0.01, 0.02)
-MOST_EPOCHS = 900  # and at least so many
-MOST_STEPS = 20_000
+PEAKS = (0.001, 0.002, 0.005, 0.01, 0.02)
+LONGEST = 900  # epochs, if these are
+STEPS = (20_000, 150_000)  # from so many to so many
 LENGTHS = 4
-_WHOLE = 2  # the length at which peak and dropout on the features are chosen
+_FINALISTS = 2  # lengths that compete in the end
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,10 @@ class Climb:
 def lengths(job: Job, n_train: int, batch_size: int) -> list[int]:
     """Epochs to try, the same rule for every set: each three times the one before.
 
-    The longest are 900 epochs, and at least 20,000 steps.
+    The longest are 900 epochs, but at least 20,000 steps and at most 150,000.
     """
     steps = max(1, n_train // batch_size)
-    longest = max(MOST_EPOCHS, MOST_STEPS // steps)
+    longest = int(np.clip(LONGEST, STEPS[0] // steps, STEPS[1] // steps))
     found = [round(longest / 3**k) for k in reversed(range(LENGTHS))]
     return [job.shortened(epochs) for epochs in found]
 
@@ -112,16 +115,16 @@ def chosen(
     -------
     Choice
     """
-    found: list[NetworkSpec] = []
-    for place, length in enumerate(epochs):
-        if not found:
-            many = [start.vary(drop_rate=rate, epochs=length) for rate in RATES]
-            best = climb.choice(many).spec
-        else:
-            best = found[-1].vary(epochs=length)
-            best = climb.along(best, "drop_rate", RATES)
-        if place == _WHOLE:
-            best = climb.along(best, "learning_rate", PEAKS)
-            best = climb.along(best, "input_drop_rate", INPUT_RATES)
-        found.append(best)
-    return climb.choice([replace(spec, n_members=n_members) for spec in found])
+    first, *others = dict.fromkeys(epochs)
+    many = [start.vary(drop_rate=rate, epochs=first) for rate in RATES]
+    found = [climb.choice(many).spec]
+    for length in others[:-1]:
+        found.append(climb.along(found[-1].vary(epochs=length), "drop_rate", RATES))
+    place = max(range(len(found)), key=lambda k: climb.score(found[k]))
+    best = climb.along(found[place], "learning_rate", PEAKS)
+    found[place] = climb.along(best, "input_drop_rate", INPUT_RATES)
+    if others and place == len(found) - 1:  # no longer training was worse so far
+        longest = found[place].vary(epochs=others[-1])
+        found.append(climb.along(longest, "drop_rate", RATES))
+    last = sorted(found, key=climb.score, reverse=True)[:_FINALISTS]
+    return climb.choice([replace(spec, n_members=n_members) for spec in last])

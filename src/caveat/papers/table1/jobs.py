@@ -30,7 +30,7 @@ class Record:
     epochs: int
     n_networks: int
     n_draws: int  # per network
-    seconds: float  # search, training and scoring of this split on one core
+    seconds: float  # of CPU: search, training and scoring of this split
     learning_rate: float = math.nan  # the peak of Adam's; NaN in older files
     ll_twins: float = math.nan  # of test rows that are training rows, too, if any
     ll_others: float = math.nan  # of the rest

@@ -123,10 +123,12 @@ def search_note(protocol: str, records: Sequence[Record]) -> Iterator[str]:
             command searches epochs, rates and Adam's peak by each split's own folds
             now; a full run of it is not stored yet.""")
         return
-    yield flow("""Drop rates, that of the features, epochs and Adam's peak are chosen
+    head = """, and the noise head's beta of 0.5, as its authors recommend
+        (Seitzer et al. 2022)"""
+    yield flow(f"""Drop rates, that of the features, epochs and Adam's peak are chosen
         split by split on folds of its training rows (`papers/table1/climbing.py`), the
         scale of the precisions, too. Set beforehand are widths, batches, length-scale,
-        the cosine and the ranges of the search.""")
+        the cosine and the ranges of the search{head * (protocol == "flagship")}.""")
 
 
 def on_deep_ensembles(rows: Sequence[Row], records: Sequence[Record]) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Plans become networks, and networks scores; only here are test rows seen, last."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,17 +13,14 @@ from caveat.training.likelihood import MixtureScore
 
 def run_planned(job: Job) -> list[Record]:
     """The records of a job, one per split and variant."""
-    start = time.perf_counter()
     splits = job.rows()
     plans = PROTOCOLS[job.protocol](job, splits)
     ensembles = _refit(splits, plans)
-    records = [
+    return [
         record
         for rows, plan, ensemble in zip(splits, plans, ensembles, strict=True)
         for record in score(job, rows, plan, ensemble)
     ]
-    seconds = (time.perf_counter() - start) / len(splits)
-    return [replace(record, seconds=seconds) for record in records]
 
 
 def _refit(splits: Sequence[SplitRows], plans: Sequence[SplitPlan]) -> list[Ensemble]:
