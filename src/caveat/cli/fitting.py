@@ -53,8 +53,8 @@ def fit(  # noqa: PLR0913, an option each
 ) -> None:
     """Fit a model to a table, with columns as they come, and write a model file.
 
-    Numbers, categories, booleans, dates and missing values are told apart; columns that
-    are constant or name rows are left out. What was done is printed.
+    Numbers, categories, booleans, dates and missing values are told apart;
+    columns that are constant or name rows are left out. What was done is printed.
     """
     from caveat._drafts import checked_output
     from caveat.files import save

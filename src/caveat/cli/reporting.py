@@ -29,8 +29,8 @@ def report(  # noqa: PLR0913, an option each
 ) -> None:
     """Report on a model and a table whose outcomes are known: one HTML page.
 
-    Are its intervals true, what would deferring buy, which rows need a person? The page
-    loads nothing, and can be sent around.
+    Are its intervals true, what would deferring buy, which rows need a person?
+    The page loads nothing, and can be sent around.
     """
     from caveat._drafts import checked_output
     from caveat.files import load_frame

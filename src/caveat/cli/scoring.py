@@ -37,9 +37,9 @@ def score(  # noqa: PLR0913, an option each
 ) -> None:
     """Predict a folder of tables in pieces, on several processes or a Ray cluster.
 
-    A piece is a row group of a Parquet file, or a whole file of another format; each
-    becomes a file. Whoever stops it goes on with --resume. Any number of workers gives
-    the same bytes.
+    A piece is a row group of a Parquet file, or a whole file of another format;
+    each becomes a file. Whoever stops it goes on with --resume. Any number of
+    workers gives the same bytes.
     """
     options.not_both(draws, tolerance)
     from caveat.frames import Asking, Dialect

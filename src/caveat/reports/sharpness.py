@@ -34,6 +34,7 @@ from caveat.reports.subject import (
     AnySubject,
     ClassificationSubject,
     RegressionSubject,
+    by_side,
 )
 from caveat.reports.svg import Chart, Scale, histogram, legend
 
@@ -53,10 +54,7 @@ def sharpness_section(subject: AnySubject) -> Section:
     -------
     Section
     """
-    if isinstance(subject, ClassificationSubject):
-        finding, body = _of_classes(subject)
-    else:
-        finding, body = _of_numbers(subject)
+    finding, body = by_side(subject, _of_numbers, _of_classes)
     question = "How precise is it, and does it err where it says so?"
     return Section("sharpness", "Sharpness", question, finding, body)
 
