@@ -155,7 +155,8 @@ def _of_classes(subject: ClassificationSubject) -> tuple[str, str]:
     wrong = subject.losses[subject.confidence >= 0.9]
     part = ""
     if len(wrong):
-        part = f", and {percent(float(wrong.mean()))} of these are wrong"
+        share = percent(float(wrong.mean())) if wrong.any() else "none"
+        part = f", and {share} of these are wrong"
     finding = (
         f"{percent(sure)} of the answers are given with a {term('confidence')} of 90 % "
         f"or more{part}. Errors should be frequent where confidence is low, and rare "

@@ -117,6 +117,11 @@ class ReportSubject(ABC):
         return RiskCoverage.from_scores(self.scores, self.losses)
 
     @property
+    def first_row(self) -> int:
+        """The number of the first row."""
+        return 0 if self.table is None else self.table.first_row
+
+    @property
     def with_unit(self) -> str:
         """The target and its unit, for an axis."""
         name = self.target or "observed value"

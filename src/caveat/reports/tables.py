@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from caveat._optional import require
 from caveat.predictive import Predictive
+from caveat.reports.columns import as_table
 from caveat.reports.making import report
 from caveat.reports.view import HTMLReport
 
@@ -90,10 +91,11 @@ def report_table(
         **({"unit": target.unit} if target.unit else {}),
         **(about or {}),
     }
+    columns = as_table(_columns(model, rows, x), len(rows))
     return report(
         predictive,
         y,
-        x=_columns(model, rows, x),
+        x=replace(columns, first_row=1 if source.format else 0),
         title=title,
         classes=model.classes or None,
         about=facts,
