@@ -94,6 +94,12 @@ def test_lines_where_there_is_no_terminal(impatient, capfd, monkeypatch):
     assert told == ["jobs: 1 of 30", "jobs: 20 of 30", "jobs: 30 of 30"]
 
 
+def test_the_last_line_is_not_said_twice(impatient, capfd):
+    with ProgressBar("rows", 5, True) as bar:
+        bar.advance(5)
+    assert capfd.readouterr().err.count("rows: 5 of 5") == 1
+
+
 def test_a_line_without_a_known_end(impatient, capfd):
     with ProgressBar("rows", None, True) as bar:
         bar.advance(3)

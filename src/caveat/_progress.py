@@ -40,6 +40,7 @@ class ProgressBar:
         self._done = 0
         self._progress: Progress | None = None
         self._next_line: float | None = None  # when it is due; None: no lines
+        self._told: int | None = None  # what the last one said
 
     def __enter__(self) -> Self:
         return self
@@ -52,7 +53,7 @@ class ProgressBar:
     ) -> None:
         if self._progress is not None:
             self._progress.stop()
-        elif self._next_line is not None:
+        elif self._next_line is not None and self._told != self._done:
             self._line()
 
     def advance(self, by: int = 1) -> None:
@@ -74,7 +75,7 @@ class ProgressBar:
     def _line(self) -> None:
         """Say how far it is, without the means of a terminal."""
         now = time.perf_counter()
-        self._next_line = now + _BETWEEN
+        self._next_line, self._told = now + _BETWEEN, self._done
         total = "" if self._total is None else f" of {self._total}"
         seconds = f"{now - self._start:.0f} s"
         print(f"{self._what}: {self._done}{total}, {seconds}", file=sys.stderr)

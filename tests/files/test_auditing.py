@@ -23,6 +23,14 @@ def build_nothing():
     return 3
 
 
+def build_from(x):
+    return nn.Linear(x, 1)
+
+
+def build_late():
+    raise ValueError("no data")
+
+
 @pytest.mark.parametrize(
     ("name", "shapes"), [("build", ["5,4"]), ("build_with_input", [])]
 )
@@ -43,11 +51,21 @@ def test_sites_of_a_network(name, shapes, tmp_path):
         (f"{HERE}:build", ["4,x"], "whole numbers", ParameterError),
         (f"{HERE}:build", ["4,-1"], "above 0", ParameterError),
         (f"{HERE}:build_nothing", [], "Got int", InputTypeError),
+        (f"{HERE}:build_from", [], r"without arguments\..* 'x'.*line", ParameterError),
+        (f"{HERE}:build_late", [], r"ValueError: no data \(.*py, line", ParameterError),
+        (f"{HERE}.py:build", [], rf"as in an import, {HERE}:build", ParameterError),
     ],
 )
 def test_what_cannot_be_audited(name, shapes, why, kind):
     with pytest.raises(kind, match=why):
         audit_built(name, shapes=shapes)
+
+
+def test_a_module_that_fails_when_it_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "broken_module.py").write_text("import torch\n1 / 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ParameterError, match=r"ZeroDivision.*broken_module.py, line 2"):
+        audit_built("broken_module:build", shapes=["5,4"])
 
 
 def test_weights_that_do_not_fit(tmp_path):

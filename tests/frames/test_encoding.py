@@ -6,6 +6,7 @@ import pytest
 
 from caveat.errors import DataError, ParameterError
 from caveat.frames import Encoder
+from caveat.frames.values import Place, Spelling, numbers
 from tests.frames.data import mixed, quick_model
 
 MODEL = quick_model()
@@ -84,6 +85,32 @@ def test_a_wrong_value_is_told_with_its_place(name, value, why):
         rows = rows[2:]  # beside texts it would be one, and of another kind
     with pytest.raises(DataError, match=rf"the table, row \d: column '{name}'.*{why}"):
         MODEL.matrix(rows)
+
+
+@pytest.mark.parametrize(
+    ("decimal", "delimiter", "text", "number"),
+    [
+        (".", ",", "1,500", 1500.0),
+        (".", "", "1,500", 1500.0),
+        (".", ";", "1500", 1500.0),
+        (".", ";", "1,500", None),  # with three decimals, as many programs write
+        (",", ";", "1.500", 1500.0),
+        (",", ";", "-1.234,5e1", -12345.0),
+        (",", ";", "1.5", None),
+        (",", ";", "0.125", None),
+        (",", ",", "1,5", 1.5),
+        (",", ",", "1.500", None),
+    ],
+)
+def test_a_point_or_comma_is_not_guessed(decimal, delimiter, text, number):
+    place = Place("f.csv", "x", 100, delimiter)
+    values = pa.array(["7", None, text], pa.large_string())
+    if number is None:
+        with pytest.raises(DataError, match=r"f\.csv, row 103: .*(point|comma)"):
+            numbers(values, place, Spelling(decimal=decimal))
+    else:
+        found = numbers(values, place, Spelling(decimal=decimal))
+        assert found[[0, 2]].tolist() == [7.0, number] and np.isnan(found[1])
 
 
 def test_rows_are_counted_from_the_first_of_the_file():

@@ -87,7 +87,7 @@ def test_a_csv_file_has_the_same_schema(tmp_path):
         (["2024-01-31 12:00", "2023-02-01T01:02:03.5"], "time"),
         (["2024-01-31T12:00Z", "2023-02-01T01:02:03+02:00"], "time"),
         (["2024-01-31", "soon"], "category"),
-        (["1", "2", "three"], "category"),
+        (["1", "two", "three"], "category"),
         (["a", "b", "NA"], "category"),
     ],
     ids=str,
@@ -179,6 +179,8 @@ def test_types_that_are_no_use():
         ({"y": [3.0, 3.0], "a": [1, 2]}, {}, "different numbers. All rows hold 3.0"),
         ({"y": [1.0, np.inf], "a": [1, 2]}, {}, "row 2: column 'y'.*infinite"),
         ({"y": ["p", "q"], "a": [1, 2]}, {}, "row 1: column 'y'.*classify"),
+        ({"y": ["1", "2", "x"], "a": [1, 2, 3]}, {}, "row 3: column 'y'.*text 'x'"),
+        ({"y": [1.0, 1e200], "a": [1, 2]}, {}, r"row 2: column 'y'.*at most 1e\+150"),
         ({"y": ["p", "p"], "a": [1, 2]}, {"classify": True}, "two classes"),
         ({"y": [0.5, 1.0], "a": [1, 2]}, {"classify": True}, "this is 0.5"),
         ({"y": [[1], [2]], "a": [1, 2]}, {}, "numbers or labels"),
@@ -209,12 +211,41 @@ def test_a_comma_is_not_guessed():
     semicolons = Origin("t.csv", is_untyped=True, delimiter=";")
     with pytest.raises(DataError, match="decimals or thousands"):
         schema_of(texts(x=["1,234", "5,678"]), origin=semicolons)
+    with pytest.raises(DataError, match=r"row 1: column 'x' holds '0.5'.*--decimal"):
+        schema_of(texts(x=["0.5", "2"]), origin=UNTYPED, spelling=Spelling(decimal=","))
+    codes = schema_of(texts(x=["0,5", "1,25"]), origin=UNTYPED, categories=["x"])
+    assert codes.columns[0].kind == "category"
     own = schema_of(
         texts(x=["0,5", "1.234,25"]),
         origin=semicolons,
         spelling=Spelling(decimal=","),
     )
     assert own.columns[0].fill == pytest.approx((0.5 + 1234.25) / 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "odd", "says"),
+    [
+        (["1", "2.5", "-3", "?"], "?", True),
+        (["2024-05-01", "unknown", "2024-06-01"], "unknown", True),
+        (["12", "14a", "b", "c"], "14a", False),  # half of them or fewer
+        (["x", "y"], "x", False),
+        (["01", "02"], "01", False),
+    ],
+    ids=str,
+)
+def test_a_single_odd_value_is_named(values, odd, says, recwarn):
+    schema_of(texts(x=values), origin=UNTYPED)
+    told = [str(w.message) for w in recwarn]
+    row = values.index(odd) + 1
+    assert len(told) == says
+    if says:
+        assert told[0].startswith(f"t.csv, row {row}: column 'x' holds '{odd}' among")
+        assert f"--missing '{odd}'" in told[0]
+        recwarn.clear()
+        schema_of(texts(x=values), origin=UNTYPED, categories=["x"])
+        schema_of(texts(x=values), origin=UNTYPED, spelling=Spelling(("", odd)))
+        assert not recwarn
 
 
 def test_rows_without_a_target_are_left_out_and_counted():

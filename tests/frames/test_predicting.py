@@ -149,8 +149,9 @@ LATE = 300  # rows before a mistake: one of an earlier block
         (HEAD.encode().replace(b"zip", b"z\xfcp"), "header is not UTF-8"),
         (b"\x00\x01\x02" * 400, "binary"),
         (HEAD + ROW + '1,"a,01,true\n' + ROW, "row 2: expected"),
+        (HEAD + ROW * LATE + ROW.replace("0.5", "1e200"), "row 301: .* at most"),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_a_csv_file_that_is_wrong(text, why, model, tmp_path):
     path, out = tmp_path / "f.csv", tmp_path / "o.csv"
@@ -174,8 +175,10 @@ def test_a_csv_file_that_is_wrong(text, why, model, tmp_path):
         ((HEAD + ROW).replace(",", "\t"), Dialect(delimiter="tab")),
         ("note for all," + HEAD + "é," + ROW, None),
         ('"a\nb",' + HEAD + '"c\nd",' + ROW, None),
+        ("\r\n\n" + HEAD + ROW, None),
+        ("\ufeff\n" + HEAD + ROW, None),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_a_csv_file_that_is_only_odd(text, dialect, model, tmp_path):
     path, out = tmp_path / "f.csv", tmp_path / "o.parquet"
@@ -185,6 +188,17 @@ def test_a_csv_file_that_is_only_odd(text, dialect, model, tmp_path):
     plain.write_text(HEAD + ROW)
     predict_file(model, plain, tmp_path / "p.parquet")
     assert pq.read_table(out).equals(pq.read_table(tmp_path / "p.parquet"))
+
+
+def test_other_encodings_begin_with_their_header(tmp_path, model):
+    (tmp_path / "f.csv").write_bytes(("\n" + HEAD + ROW).encode("utf-16"))
+    with pytest.raises(DataError, match=r"f\.csv must begin with its header"):
+        predict_file(
+            model,
+            tmp_path / "f.csv",
+            tmp_path / "o.csv",
+            reads=Dialect(None, None, "utf-16"),
+        )
 
 
 def test_other_encodings(tmp_path):
@@ -238,6 +252,11 @@ def test_other_files_that_are_wrong(name, data, why, model, tmp_path):
     with pytest.raises(DataError, match=rf"{name}(.|\n)*{why}"):
         predict_file(model, tmp_path / name, tmp_path / "o.csv")
     assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_only_texts_are_packed(model, tmp_path):
+    with pytest.raises(ParameterError, match=r"must not end in \.gz"):
+        predict_file(model, tmp_path / "f.csv", tmp_path / "o.parquet.gz")
 
 
 def test_places_that_cannot_be_written(model, tmp_path):

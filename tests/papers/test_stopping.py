@@ -1,5 +1,6 @@
 """Ctrl-C: it ends soon, says what is kept, and it is true."""
 
+import csv
 import os
 import signal
 import subprocess
@@ -65,6 +66,41 @@ def test_a_run_that_is_stopped_can_be_taken_up(tmp_path):
     assert again.returncode == 0, told
     assert stored(tmp_path) == {1, 2, 3, 4, 5, 6, 21}
     assert "36.0" in page
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_table1_on_two_workers_of_ray_is_killed_and_taken_up(tmp_path):
+    """Small sets and few splits; the driver is killed when the first job is stored."""
+    pytest.importorskip("ray")
+    if "CAVEAT_DATA" not in os.environ:
+        pytest.skip("the data of the table are in the folder CAVEAT_DATA")
+    command = [sys.executable, "-m", "caveat.cli", "reproduce", "table1"]
+    command += ["--protocol", "pbp", "--sets", "yacht,energy,boston", "--splits", "2"]
+    ray = ["--engine", "ray", "--workers", "2", "--output", str(tmp_path / "ray")]
+    store = tmp_path / "ray" / "table1_pbp.csv"
+
+    process = subprocess.Popen([*command, *ray], cwd=ROOT, stderr=subprocess.PIPE)
+    end = time.monotonic() + 600.0
+    while not store.exists():
+        assert process.poll() is None and time.monotonic() < end, process.stderr.read()
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    kept = store.read_text().splitlines()
+    here = ["--workers", "1", "--output", str(tmp_path / "here")]
+    for place in (ray, here):
+        subprocess.run([*command, *place], cwd=ROOT, check=True, capture_output=True)
+    whole = store.read_text().splitlines()
+    assert 1 < len(kept) < len(whole) and set(kept) <= set(whole)
+    assert without_times(store) == without_times(tmp_path / "here" / store.name)
+
+
+def without_times(path: Path) -> list[dict[str, str]]:
+    """The records, but for how long they took."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
 
 
 def test_what_is_said_is_what_is_stored(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """What deferring does, against a plain count."""
 
+import itertools
 import math
 
 import numpy as np
@@ -49,3 +50,31 @@ def test_rows_of_one_score_stay_together():
 def test_without_errors_there_is_no_gain():
     found = Deferred.of(RiskCoverage.from_scores([1.0, 2.0, 3.0], [0, 0, 0]), 0.5)
     assert math.isnan(found.gain) and not found.is_shown and not found.is_reversed
+
+
+def test_a_single_error_shows_nothing():
+    """One of eight rows handed on, of 89: one time in eleven by chance alone."""
+    losses = np.zeros(89)
+    losses[-3] = 1.0
+    found = Deferred.of(RiskCoverage.from_scores(np.arange(89.0), losses), 0.09)
+    assert (found.n_deferred, found.after) == (8, 0.0)
+    assert found.worse_by_chance == pytest.approx(8 / 89) and not found.is_shown
+
+
+def test_counted_errors_against_all_ways_to_draw_rows():
+    losses = np.array([0, 0, 1, 0, 1, 0, 0, 1, 1, 1.0])
+    found = Deferred.of(RiskCoverage.from_scores(np.arange(10.0), losses), 0.3)
+    sums = [sum(losses[list(own)]) for own in itertools.combinations(range(10), 3)]
+    assert found.worse_by_chance == pytest.approx(np.mean(np.array(sums) >= 3))
+    assert found.better_by_chance == pytest.approx(np.mean(np.array(sums) <= 3))
+    again = Deferred.of(RiskCoverage.from_scores(-np.arange(10.0), losses), 0.3)
+    assert again.better_by_chance == pytest.approx(np.mean(np.array(sums) <= 1))
+
+
+def test_losses_that_are_not_counted_are_judged_by_their_spread():
+    generator = np.random.default_rng(2)
+    losses = generator.exponential(size=400)
+    curve = RiskCoverage.from_scores(losses + generator.exponential(size=400), losses)
+    found = Deferred.of(curve, 0.1)
+    assert found.is_shown and found.worse_by_chance < 1e-9
+    assert found.better_by_chance == pytest.approx(1.0)

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from caveat.errors import DataError
-from caveat.frames import FrameModel
+from caveat.frames import FrameModel, as_source
 from caveat.reports import tables
 from caveat.reports.tables import report_table
 
@@ -47,6 +47,10 @@ def test_a_table_and_its_file_give_the_same_page(model, tmp_path):
     assert memory.verdict == file.verdict
     assert data_of(memory) == data_of(file)
     assert "kg" in file.html and "kind" in file.html and "size" in file.html
+    first = data_of(file)["people"][0]
+    for made, number in ((memory, 0), (file, 1)):  # as messages count rows of files
+        assert f"counted from {number}." in made.html
+        assert re.search(rf"<tbody><tr><td[^>]*>{first + number}</td>", made.html)
 
 
 def test_parts_give_what_the_whole_gives(model, monkeypatch):
@@ -68,6 +72,36 @@ def test_labels():
     model = FrameModel.fit(part(0, 120, **own), target="y", classify=True)
     made = report_table(model, part(120, 240, **own))
     assert "yes" in made.html and len(made.verdict) == 3
+
+
+def test_a_wrong_value_is_told_with_its_file(model, tmp_path):
+    path = tmp_path / "held.csv"
+    path.write_text("size,kind,y\n1,a,2\nlarge,b,3\n")
+    with pytest.raises(DataError, match=r"held\.csv, row 2: column 'size'.*'large'"):
+        report_table(model, path)
+
+
+def test_gaps_and_dates_are_groups_of_their_own():
+    days = np.datetime64("2024-01-01", "s") + np.arange(240) * np.timedelta64(1, "D")
+    own = {
+        "size": np.where(np.arange(240) % 3 == 0, np.nan, SIZE),
+        "kind": np.where(np.arange(240) % 4 == 0, None, KIND),
+        "day": days,
+    }
+    model = FrameModel.fit(part(0, 120, **own), target="y", preset="fast")
+    rows = as_source(part(120, 240, **own)).whole()
+    found = tables._columns(model, rows, model.matrix(rows))
+    np.testing.assert_array_equal(found["size"], own["size"][120:])
+    assert found["kind"].tolist() == own["kind"][120:].tolist()
+    assert (found["day"] == days[120:]).all()
+    made = report_table(model, rows)
+    assert "missing" in made.html and re.search(r"2024-\d\d-\d\d", made.html)
+
+
+def test_what_was_filled_in_is_said(model):
+    size = np.where(np.arange(120) == 7, np.nan, SIZE[120:])
+    made = report_table(model, part(120, 240) | {"size": size})
+    assert "1 row: " in made.html and "its median was taken" in made.html
 
 
 def test_outcomes_are_needed(model):

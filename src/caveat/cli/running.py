@@ -15,8 +15,15 @@ from caveat.errors import StoppedError
 @contextmanager
 def running() -> Iterator[None]:
     """Long work: warnings as lines, Ctrl-C as an error, a closed pipe as the end."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in told:  # of each fold, say
+            told.add(str(message))
+            typer.echo(f"caveat: warning: {message}", err=True)
+
     with warnings.catch_warnings():
-        warnings.showwarning = _warned
+        warnings.showwarning = tell
         try:
             yield
         except KeyboardInterrupt:
@@ -25,7 +32,3 @@ def running() -> Iterator[None]:
             # Whoever reads has enough. What is left must not fail at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit from None
-
-
-def _warned(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"caveat: warning: {message}", err=True)

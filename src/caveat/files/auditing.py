@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -60,11 +61,24 @@ def _built(name: str) -> tuple[nn.Module, tuple[Any, ...]]:
         )
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
+    if module.endswith(".py"):
+        raise ParameterError(
+            f"A module is named as in an import, {module[:-3].replace('/', '.')}:"
+            f"{function}. Got {name!r}."
+        )
     try:
         build = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise ParameterError(f"{name} cannot be imported: {error}.") from error
-    made = build() if not isinstance(build, nn.Module) else build
+    except Exception as error:  # of the user's code
+        raise ParameterError(f"{name} cannot be imported: {_said(error)}.") from error
+    try:
+        made = build() if not isinstance(build, nn.Module) else build
+    except Exception as error:
+        raise ParameterError(
+            f"{name} must return a network when it is called without arguments. It "
+            f"raised {_said(error)}."
+        ) from error
     network, *inputs = made if isinstance(made, tuple) else (made,)
     if not isinstance(network, nn.Module):
         raise InputTypeError(
@@ -72,6 +86,12 @@ def _built(name: str) -> tuple[nn.Module, tuple[Any, ...]]:
             f"Got {type(network).__name__}."
         )
     return network, tuple(inputs)
+
+
+def _said(error: Exception) -> str:
+    """An error of the user's code, and where it was raised."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
 
 
 def _random(shape: str) -> Tensor:

@@ -15,6 +15,7 @@ _HEAD = 1 << 20  # bytes in which the header must end
 _BLOCK = 1 << 21  # bytes that are parsed at a time
 # As Arrow tells it; a handler of bad rows would fail on texts that are not UTF-8.
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
+_MARK = b"\xef\xbb\xbf"  # of UTF-8, as some programs write
 _OTHERS = (";", "\t", "|", ",")
 _BINARY = {  # how files begin that are none
     b"\x1f\x8b": "is packed by gzip; let its name end in .gz",
@@ -64,7 +65,7 @@ class CsvReader:
         if len(delimiter) != 1:
             raise ParameterError(f"delimiter must be one sign. Got {delimiter!r}.")
         self._source, self._delimiter, self._encoding = source, delimiter, encoding
-        head = _first_bytes(stream)
+        head = _without_blank_lines(_first_bytes(stream))
         self.names = self._header(head)
         self._stream = _Rest(head, stream)
 
@@ -141,7 +142,7 @@ class CsvReader:
             raise
 
     def _header(self, head: bytes) -> list[str]:
-        if not head.strip(b"\xef\xbb\xbf \t\r\n"):
+        if not head.removeprefix(_MARK).strip():
             raise DataError(f"{self._source} must hold a header and rows. It is empty.")
         for start, told in _BINARY.items():
             if head.startswith(start):
@@ -163,9 +164,14 @@ class CsvReader:
         lines = io.StringIO(text, newline="")  # a lone \r ends a line, too
         rows = csv.reader(lines, delimiter=self._delimiter)
         try:
-            names = next(row for row in rows if row)
+            names = next(rows)
         except (StopIteration, csv.Error) as error:
             raise DataError(f"{self._source} has no header to be read.") from error
+        if not names:
+            raise DataError(
+                f"{self._source} must begin with its header. Its first line is empty; "
+                f"remove it."
+            )
         self._check(names)
         return names
 
@@ -202,6 +208,12 @@ class CsvReader:
         if "straddl" in why:
             why = f"a row is longer than {_BLOCK} bytes, or a quote is never closed"
         return DataError(f"{self._source}, after row {done}: {why}.")
+
+
+def _without_blank_lines(head: bytes) -> bytes:
+    """Arrow would take the header below an empty line for a row."""
+    mark = _MARK if head.startswith(_MARK) else b""
+    return mark + head[len(mark) :].lstrip(b"\r\n")
 
 
 def _first_bytes(stream: Any) -> bytes:

@@ -20,6 +20,7 @@ from caveat.frames.values import (
     times,
     truths,
 )
+from caveat.predictive.base import count_of
 
 Array = NDArray[np.float64]
 _PERIODS = {"day": 1.0, "week": 7.0, "year": 365.2425}  # days
@@ -51,6 +52,10 @@ class Encoder:
         self._unseen = unseen
         self._spelling = Spelling(schema.missing, schema.decimal)
 
+    def sentences(self) -> list[str]:
+        """``notes``, a sentence each."""
+        return [f"{count_of(n, 'row')}: {what}" for what, n in self.notes.items()]
+
     def check_names(self, names: list[str], source: str) -> None:
         """Whether all columns that are needed are there, each once."""
         missing = [name for name in self.schema.needed if name not in names]
@@ -63,7 +68,9 @@ class Encoder:
         if twice:
             raise DataError(f"{source} must have one column {twice[0]!r}. It has two.")
 
-    def matrix(self, table: Any, source: str, first_row: int = 0) -> Array:
+    def matrix(
+        self, table: Any, source: str, first_row: int = 0, delimiter: str = ""
+    ) -> Array:
         """The features of some rows.
 
         Parameters
@@ -74,6 +81,8 @@ class Encoder:
             What messages call it.
         first_row : int, default 0
             Data rows before these.
+        delimiter : str, default ""
+            Of a CSV file, which says what a comma in a number is not.
 
         Returns
         -------
@@ -83,7 +92,7 @@ class Encoder:
         found = np.zeros((table.num_rows, len(self.schema.features)))
         start = 0
         for column in self.schema.columns:
-            place = Place(source, column.name, first_row)
+            place = Place(source, column.name, first_row, delimiter)
             own = as_texts(table.column(column.name), self._spelling)
             stop = start + len(column.features)
             self._fill(found[:, start:stop], column, own, place)

@@ -1,6 +1,7 @@
 """Learning the schema of a table: kinds of columns, and which are of no use."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from caveat.errors import DataError, ParameterError
+from caveat.errors import CaveatWarning, DataError, ParameterError
 from caveat.frames.schema import (
     BOOLEAN,
     CATEGORY,
@@ -27,13 +28,13 @@ from caveat.frames.schema import (
 from caveat.frames.values import (
     Place,
     Spelling,
-    are_grouped,
     are_numbers,
     are_times,
     are_truths,
     as_texts,
     first_not,
-    have_decimal_comma,
+    first_odd,
+    have_other_decimals,
     is_instant,
     is_number,
     is_text,
@@ -120,7 +121,11 @@ class Origin:
 
     source: str
     is_untyped: bool = False
-    delimiter: str = ","
+    delimiter: str = ""
+
+    def place(self, column: str) -> Place:
+        """Where the values of a column stand."""
+        return Place(self.source, column, 0, self.delimiter)
 
 
 def learn_target(
@@ -155,7 +160,7 @@ def learn_target(
     values : array, shape (rows with a target,)
     has : array of bool, shape (rows,)
     """
-    values, place = as_texts(table.column(name), spelling), Place(origin.source, name)
+    values, place = as_texts(table.column(name), spelling), origin.place(name)
     if values.null_count == len(values):
         raise DataError(f"{origin.source}: the target column {name!r} holds no values.")
     kind = _kind_of(values, origin, spelling, place)
@@ -165,11 +170,13 @@ def learn_target(
             f"and is of the type {values.type}."
         )
     if not classify and kind != NUMBER:
-        at = int(pc.index(values.is_valid(), value=True).as_py())
+        at = first_odd(values) if is_text(values.type) else None
+        at = int(pc.index(values.is_valid(), value=True).as_py()) if at is None else at
         raise place.error(
             at,
             f"is the target of a regression and must hold numbers, and this is "
-            f"{values[at].as_py()!r}; add --classify (classify=True) for labels",
+            f"{'the text ' * is_text(values.type)}{values[at].as_py()!r}; add "
+            f"--classify (classify=True) for labels",
         )
     if not classify:
         found = numbers(values, place, spelling)
@@ -284,14 +291,17 @@ def unit_of(table: Any, name: str, wishes: Wishes) -> str | None:
 def _learned(
     table: Any, name: str, wishes: Wishes, origin: Origin, spelling: Spelling
 ) -> Column | Dropped:
-    place = Place(origin.source, name)
+    place = origin.place(name)
     values = as_texts(table.column(name), spelling)
     is_wanted = name in wishes.use or name in wishes.categories
-    kind = _kind_of(values, origin, spelling, place)
+    codes = origin.is_untyped and name in wishes.categories
+    kind = CATEGORY if codes else _kind_of(values, origin, spelling, place)
     if kind is None:
         if is_wanted:
             raise place.error(0, f"cannot be used: it is of the type {values.type}")
         return Dropped(name, f"of the type {values.type}")
+    if kind == CATEGORY and origin.is_untyped and not codes:
+        _warn_of_odd(values, place)
     if name in wishes.categories:
         kind = CATEGORY
     unit = unit_of(table, name, wishes)
@@ -325,33 +335,41 @@ def _kind_of(
         return None
     if not origin.is_untyped or values.null_count == len(values):
         return CATEGORY
-    return _kind_of_texts(values, origin, spelling, place)
+    return _kind_of_texts(values, spelling, place)
 
 
-def _kind_of_texts(
-    values: Any, origin: Origin, spelling: Spelling, place: Place
-) -> str:
+def _kind_of_texts(values: Any, spelling: Spelling, place: Place) -> str:
     if are_truths(values):
         return BOOLEAN
     if are_numbers(values, spelling):
-        if origin.delimiter != "," and spelling.decimal == "." and are_grouped(values):
-            at = int(pc.index(values.is_valid(), value=True).as_py())
-            raise place.error(
-                at,
-                f"holds numbers with a comma, such as {values[at].as_py()!r}, which "
-                f"may be decimals or thousands; pass --decimal ',' or remove them",
-            )
         return NUMBER
     if are_times(values):
         return TIME
-    if spelling.decimal == "." and have_decimal_comma(values):
-        at = int(pc.index(pc.match_substring(values, ","), value=True).as_py())
+    if have_other_decimals(values, spelling):
+        sign, name = {".": (",", "comma"), ",": (".", "point")}[spelling.decimal]
+        at = int(pc.index(pc.match_substring(values, sign), value=True).as_py())
         raise place.error(
             at,
             f"holds {values[at].as_py()!r}, which looks like a number with a decimal "
-            f"comma; pass --decimal ','",
+            f"{name}; pass --decimal {sign!r}, or for codes --category "
+            f"{place.column!r}",
         )
     return CATEGORY
+
+
+def _warn_of_odd(values: Any, place: Place) -> None:
+    """A single mistyped value makes texts of a column of numbers."""
+    at = first_odd(values)
+    if at is not None:
+        text, name = values[at].as_py(), place.column
+        warnings.warn(
+            f"{place.source}, row {at + 1}: column {name!r} holds {text!r} among "
+            f"numbers or times, so that all of it is taken as texts. Mend it; or, if "
+            f"it stands for nothing, pass --missing {text!r}; for codes, "
+            f"--category {name!r}.",
+            CaveatWarning,
+            stacklevel=5,
+        )
 
 
 def _numeric(found: Array, name: str, kind: str, unit: str | None) -> Column | Dropped:

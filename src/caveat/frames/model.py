@@ -166,7 +166,7 @@ class FrameModel:
         _check_target(source.name, target, y, classify)
         rows = rows.filter(pa.array(has))
         schema = learn_columns(rows, own, wishes, origin, spelling)
-        x = Encoder(schema).matrix(rows, source.name)
+        x = Encoder(schema).matrix(rows, source.name, delimiter=source.delimiter)
         warn_of_leaks(schema, x, y.astype(str) if y.dtype == object else y)
         if estimator is None:
             kind = DropoutClassifier if classify else DropoutRegressor

@@ -19,7 +19,6 @@ from caveat.frames.reading import CSV, JSON, Dialect, TableSource, open_table
 from caveat.frames.schema import BOOLEAN, NUMBER, some
 from caveat.frames.values import Place, Spelling, as_texts, numbers
 from caveat.frames.writing import write_table
-from caveat.predictive.base import count_of
 
 _AT_ONCE = 16 * ROWS  # rows that are answered and written at a time
 
@@ -107,8 +106,7 @@ def predict_file(  # noqa: PLR0913, a door: all but the files by name
             bar.advance(len(block.x))
         if not done:
             raise DataError(f"{table.name} must hold rows. It has none.")
-    notes = (f"{count_of(n, 'row')}: {what}" for what, n in encoder.notes.items())
-    return Predicted(done, tuple(notes))
+    return Predicted(done, tuple(encoder.sentences()))
 
 
 def _blocks(
@@ -129,7 +127,7 @@ def _blocks(
                 f"those of the rows before; name it in the first row, as null, or "
                 f"leave out --keep."
             )
-        x.append(encoder.matrix(batch, table.name, done))
+        x.append(encoder.matrix(batch, table.name, done, table.delimiter))
         if keep:
             kept.append(_kept(batch, table, encoder, done, is_typed=is_typed))
         done += batch.num_rows
@@ -164,7 +162,7 @@ def _kept(
     for name in batch.schema.names:
         values = batch.column(name)
         if kinds.get(name) == NUMBER:
-            place = Place(table.name, name, done)
+            place = Place(table.name, name, done, table.delimiter)
             plain = numbers(as_texts(values, spelling), place, spelling)
             own.append(pa.array(plain, pa.float64(), from_pandas=True))
         elif kinds.get(name) == BOOLEAN and pa.types.is_boolean(values.type):

@@ -62,7 +62,13 @@ class Dialect:
                 f"also with .gz), or its format must be given: --format csv, of the "
                 f"output --output-format csv."
             )
-        return _ENDINGS[ending]
+        found = _ENDINGS[ending]
+        if found in (PARQUET, ARROW) and path.endswith(".gz"):
+            raise ParameterError(
+                f"{path} must not end in .gz: only CSV and JSON lines are packed by "
+                f"gzip, {found} packs itself."
+            )
+        return found
 
     def delimiter_of(self, path: str) -> str:
         """The delimiter of a CSV file."""
@@ -85,7 +91,7 @@ class TableSource:
     format : str
         Of the file; "" of a table in memory.
     delimiter : str
-        Of a CSV file.
+        Of a CSV file; "" of others.
     n_rows : int or None
         If that is known before they are read.
     _batches : callable
@@ -189,7 +195,7 @@ def _opened(
         stream = stack.enter_context(_stream(where))
         if kind == JSON:
             batches = json_batches(stream, name)
-            return TableSource(name, None, JSON, ",", None, lambda _: batches)
+            return TableSource(name, None, JSON, "", None, lambda _: batches)
         delimiter = dialect.delimiter_of(where)
         reader = CsvReader(stream, name, delimiter=delimiter, encoding=dialect.encoding)
         return TableSource(name, reader.names, CSV, delimiter, None, reader.batches)
@@ -238,7 +244,7 @@ def _parquet(file: Any, name: str, row_group: int | None) -> TableSource:
 
     names, n_rows = list(found.schema_arrow.names), sum(sizes[g] for g in groups)
     before = sum(sizes[: row_group or 0])
-    return TableSource(name, names, PARQUET, ",", n_rows, batches, before)
+    return TableSource(name, names, PARQUET, "", n_rows, batches, before)
 
 
 def group_sizes(file: pq.ParquetFile) -> list[int]:
@@ -261,7 +267,7 @@ def _arrow(file: Any, name: str) -> TableSource:
         for batch in own:
             yield batch if columns is None else batch.select(columns)
 
-    return TableSource(name, list(found.schema.names), ARROW, ",", None, batches)
+    return TableSource(name, list(found.schema.names), ARROW, "", None, batches)
 
 
 def as_source(table: Any, name: str = "the table") -> TableSource:
@@ -288,7 +294,7 @@ def as_source(table: Any, name: str = "the table") -> TableSource:
         yield from own.to_batches(max_chunksize=_AT_ONCE)
 
     names = list(found.schema.names)
-    return TableSource(name, names, "", ",", found.num_rows, batches)
+    return TableSource(name, names, "", "", found.num_rows, batches)
 
 
 def _as_table(table: Any, name: str) -> Any:

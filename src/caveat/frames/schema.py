@@ -151,7 +151,10 @@ class Schema:
 
     def lines(self) -> list[str]:
         """What was done with the columns, a line each."""
-        found = [f"{self.n_rows} rows of {self.source}, target {self.target.name!r}"]
+        unit = f" [{self.target.unit}]" if self.target.unit else ""
+        found = [
+            f"{self.n_rows} rows of {self.source}, target {self.target.name!r}{unit}"
+        ]
         if self.target.n_missing:
             found.append(f"left out: {self.target.n_missing} rows without a target")
         for kind in (NUMBER, BOOLEAN, TIME, CATEGORY):

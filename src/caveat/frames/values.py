@@ -5,6 +5,7 @@ and one that is none is an error with its row. Missing is null, NaN, or a text t
 spelled so.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,12 +26,16 @@ MISSING = (
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _GROUPED = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
 _DECIMAL_COMMA = r"^[+-]?\d*(\.\d{3})*,\d+([eE][+-]?\d+)?$"
+_DECIMAL_POINT = r"^[+-]?\d*\.\d+([eE][+-]?\d+)?$"
+# What --decimal ',' takes: points part thousands, and nothing else.
+_WITH_COMMA = r"^[+-]?(\d*|[1-9]\d{0,2}(\.\d{3})+)(,\d*)?([eE][+-]?\d+)?$"
 _LEADING_ZERO = r"^[+-]?0\d"
 _TRUTH = r"^(?i:true|false)$"
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _CLOCK = r"[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?"
 _ZONE = r"(Z|[+-]\d{2}:?\d{2})"
 _DAY = 86_400.0  # seconds
+_LARGEST = 1e150  # whose square is still a number
 
 
 class Place(NamedTuple):
@@ -43,11 +48,14 @@ class Place(NamedTuple):
     column : str
     first_row : int
         Data rows before the first of these.
+    delimiter : str
+        Of a CSV file; "" elsewhere.
     """
 
     source: str
     column: str
     first_row: int = 0
+    delimiter: str = ""
 
     def error(self, index: int, why: str) -> DataError:
         """One sentence with file, row and column."""
@@ -143,10 +151,17 @@ def numbers(values: Any, place: Place, spelling: Spelling) -> Array:
     else:
         raise place.error(0, f"must hold numbers, and is of the type {kind}")
     plain = found.to_numpy(zero_copy_only=False).astype(np.float64)
-    infinite = np.isinf(plain)
+    infinite, large = np.isinf(plain), np.abs(plain) > _LARGEST
     if infinite.any():
         at = int(infinite.argmax())
         raise place.error(at, "must hold finite numbers, and this one is infinite")
+    if large.any():
+        at = int(large.argmax())
+        raise place.error(
+            at,
+            f"must hold numbers of at most {_LARGEST:g} in size, as they are squared, "
+            f"and this is {plain[at]:g}",
+        )
     return plain
 
 
@@ -175,19 +190,20 @@ def merged_by_floats(values: Any, found: Array) -> bool:
 
 
 def _parsed(texts: Any, place: Place, spelling: Spelling) -> Any:
-    plain = texts
-    if spelling.decimal == ",":
-        plain = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
-        _check(texts, plain, place, spelling)
-    try:
-        return plain.cast(pa.float64())
-    except pa.ArrowInvalid:
-        pass
-    if spelling.decimal == ".":
-        grouped = pc.match_substring_regex(plain, _GROUPED)
-        joined = pc.replace_substring(plain, ",", "")
-        plain = pc.if_else(grouped, joined, plain)
-        _check(texts, plain, place, spelling)
+    other = "," if spelling.decimal == "." else "."
+    if other == ",":
+        with suppress(pa.ArrowInvalid):
+            return texts.cast(pa.float64())  # most are as plain as that
+        grouped = pc.match_substring_regex(texts, _GROUPED)
+    else:
+        grouped = pc.match_substring_regex(texts, _WITH_COMMA)
+    plain = pc.if_else(grouped, pc.replace_substring(texts, other, ""), texts)
+    if other == ".":
+        plain = pc.replace_substring(pc.if_else(grouped, plain, "?"), ",", ".")
+    _check(texts, plain, place, spelling)
+    # Where the delimiter is one of the two, the other is the usual decimal sign.
+    if place.delimiter and (place.delimiter == ",") == (other == "."):
+        _check_sign(texts, other, place)
     return pc.replace_substring_regex(plain, r"^\+", "").cast(pa.float64())
 
 
@@ -199,7 +215,23 @@ def _check(texts: Any, plain: Any, place: Place, spelling: Spelling) -> None:
     hint = ""
     if spelling.decimal == "." and _fits(value, _DECIMAL_COMMA):
         hint = ", with a decimal comma? Fit with --decimal ','"
+    if spelling.decimal == "," and _fits(value, _DECIMAL_POINT):
+        hint = ", with a decimal point? With --decimal ',' a point parts thousands"
     raise place.error(at, f"must hold numbers, and this is {value!r}{hint}")
+
+
+def _check_sign(texts: Any, sign: str, place: Place) -> None:
+    """Refuse what is thousands by the model, and may be decimals by the file."""
+    at = int(pc.index(pc.match_substring(texts, sign), value=True).as_py())
+    if at < 0:
+        return
+    name, value = {",": "comma", ".": "point"}[sign], texts[at].as_py()
+    raise place.error(
+        at,
+        f"holds {value!r}, whose {name} may stand for decimals or thousands, as the "
+        f"file is delimited by {place.delimiter!r}; remove it, or fit with the option "
+        f"--decimal {sign!r}",
+    )
 
 
 def first_not(texts: Any, pattern: str) -> int | None:
@@ -224,15 +256,20 @@ def are_numbers(texts: Any, spelling: Spelling) -> bool:
     return True
 
 
-def are_grouped(texts: Any) -> bool:
-    """Whether some texts are numbers only if a comma parts thousands."""
-    return bool(pc.any(pc.match_substring_regex(texts, _GROUPED)).as_py())
+def first_odd(texts: Any) -> int | None:
+    """The first text that is no number, or no time, where more than half are such."""
+    for pattern in (_NUMBER, *_patterns()):
+        fits = pc.match_substring_regex(texts, pattern)
+        if 2 * (pc.sum(fits).as_py() or 0) > len(texts) - texts.null_count:
+            return first_not(texts, pattern)
+    return None
 
 
-def have_decimal_comma(texts: Any) -> bool:
-    """Whether all texts are numbers if a comma is the decimal sign, not else."""
+def have_other_decimals(texts: Any, spelling: Spelling) -> bool:
+    """Whether all texts are numbers if the other sign is the decimal one, not else."""
+    own = _DECIMAL_COMMA if spelling.decimal == "." else _DECIMAL_POINT
     either = f"({_NUMBER})|({_DECIMAL_COMMA})"
-    some = pc.any(pc.match_substring_regex(texts, _DECIMAL_COMMA)).as_py()
+    some = pc.any(pc.match_substring_regex(texts, own)).as_py()
     return bool(some) and first_not(texts, either) is None
 
 

@@ -19,6 +19,7 @@ from caveat.reports.subject import (
     AnySubject,
     ClassificationSubject,
     RegressionSubject,
+    by_side,
 )
 from caveat.reports.svg import Chart, Scale, legend
 
@@ -39,10 +40,7 @@ def calibration_section(subject: AnySubject) -> Section:
     -------
     Section
     """
-    if isinstance(subject, ClassificationSubject):
-        finding, body = _of_classes(subject)
-    else:
-        finding, body = _of_numbers(subject)
+    finding, body = by_side(subject, _of_numbers, _of_classes)
     return Section("calibration", "Calibration", _QUESTION, finding, body)
 
 

@@ -30,11 +30,14 @@ class FeatureTable:
         Of a column number and row numbers: the values there.
     row_names : sequence, optional
         What the rows are called, if that is not their number.
+    first_row : int
+        The number of the first row: 1 for those of a file, as messages count them.
     """
 
     names: tuple[str, ...]
     take: Callable[[int, Rows], Values]
     row_names: Any = None
+    first_row: int = 0
 
 
 @final
@@ -76,7 +79,7 @@ def as_table(x: Any, n_rows: int) -> FeatureTable:
     Parameters
     ----------
     x : data frame, pyarrow table, mapping of columns, array, Tensor or sparse matrix
-        As many rows as there are predictions.
+        As many rows as there are predictions. A FeatureTable is given back.
     n_rows : int
         How many.
 
@@ -84,6 +87,8 @@ def as_table(x: Any, n_rows: int) -> FeatureTable:
     -------
     FeatureTable
     """
+    if isinstance(x, FeatureTable):
+        return x
     names, take, rows = _read(x)
     if rows != n_rows:
         raise ShapeError(

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
+from scipy.stats import hypergeom
 
 from caveat.evaluation.estimates import Estimate
 from caveat.evaluation.selective import RiskCoverage
+
+_CHANCE = 0.025  # on either side
 
 
 @final
@@ -29,6 +32,8 @@ class Deferred:
         Standard error of ``after``.
     advantage : Estimate
         Mean loss of deferred rows less that of kept ones; NaN without either.
+    worse_by_chance, better_by_chance : float
+        Probability that rows drawn at random would be as much worse, or better.
     """
 
     asked: float
@@ -38,6 +43,8 @@ class Deferred:
     after: float
     after_error: float
     advantage: Estimate
+    worse_by_chance: float
+    better_by_chance: float
 
     @classmethod
     def of(cls, curve: RiskCoverage, asked: float) -> Self:
@@ -64,7 +71,8 @@ class Deferred:
             float(curve.risk[-1]),
             float(curve.risk[place]),
             float(curve.risk_error[place]),
-            _advantage(curve, place),
+            advantage := _advantage(curve, place),
+            *_by_chance(curve, place, advantage),
         )
 
     @property
@@ -75,12 +83,12 @@ class Deferred:
     @property
     def is_shown(self) -> bool:
         """Whether deferred rows are worse than others, by more than chance."""
-        return self.advantage.value > 2.0 * self.advantage.error
+        return self.worse_by_chance < _CHANCE
 
     @property
     def is_reversed(self) -> bool:
         """Whether they are better, by more than chance."""
-        return self.advantage.value < -2.0 * self.advantage.error
+        return self.better_by_chance < _CHANCE
 
 
 def _advantage(curve: RiskCoverage, place: int) -> Estimate:
@@ -99,3 +107,25 @@ def _advantage(curve: RiskCoverage, place: int) -> Estimate:
     variance = float(curve.risk_error[-1]) ** 2 * n_rows
     chance = variance * (1.0 / deferred + 1.0 / kept)
     return Estimate(handed - after, math.sqrt(chance))
+
+
+def _by_chance(
+    curve: RiskCoverage, place: int, advantage: Estimate
+) -> tuple[float, float]:
+    """Whether rows drawn at random would be as much worse, and as much better.
+
+    Errors that are counted are few, often, and then far from Gaussian: they are drawn
+    without replacement.
+    """
+    if not math.isfinite(advantage.error):
+        return 1.0, 1.0
+    n_rows, kept = len(curve.scores), int(curve.counts[place])
+    if not ((curve.losses == 0.0) | (curve.losses == 1.0)).all():
+        if advantage.error == 0.0:
+            return 1.0, 1.0
+        size = advantage.value / advantage.error / math.sqrt(2.0)
+        return 0.5 * math.erfc(size), 0.5 * math.erfc(-size)
+    wrong = round(float(curve.risk[-1]) * n_rows)
+    handed = wrong - round(float(curve.risk[place]) * kept)
+    law = hypergeom(n_rows, wrong, n_rows - kept)
+    return float(law.sf(handed - 1)), float(law.cdf(handed))

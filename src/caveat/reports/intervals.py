@@ -156,7 +156,9 @@ def _number_panel(
         [
             f"row {row}: predicted {number(m)}, {number(a)} to {number(b)}; observed "
             f"{number(o)}"
-            for row, m, a, b, o in zip(rows, mean, lower, upper, observed, strict=True)
+            for row, m, a, b, o in zip(
+                rows + subject.first_row, mean, lower, upper, observed, strict=True
+            )
         ],
     )
     signs = legend(
@@ -186,12 +188,12 @@ def _class_panel(
     )
     chart.dots(places[~wrong], sure[~wrong], "dot", 2.6)
     chart.crosses(places[wrong], sure[wrong], "cross")
-    names = subject.classes
+    names, first = subject.classes, subject.first_row
     chart.tips(
         places,
         [
-            f"row {row}: {names[subject.answers[row]][:14]} with {c:.1%}; observed "
-            f"{names[subject.labels[row]][:14]}"
+            f"row {row + first}: {names[subject.answers[row]][:14]} with {c:.1%}; "
+            f"observed {names[subject.labels[row]][:14]}"
             for row, c in zip(rows, sure, strict=True)
         ],
     )

@@ -163,7 +163,7 @@ def _with(subject: AnySubject, x: Any, ood: Any) -> AnySubject:
     columns = None if x is None else as_table(x, subject.n_rows)
     strange = None
     if ood is not None:
-        strange = checked_foreign(ood, subject.any_predictive)
+        strange = checked_foreign(ood, subject.predictive)
     return replace(subject, table=columns, foreign=strange)
 
 
@@ -283,7 +283,7 @@ def _once(notes: list[str]) -> list[str]:
 def _making_section(
     subject: AnySubject, audit: Any, facts: Mapping[str, str]
 ) -> Section:
-    predictive = subject.any_predictive
+    predictive = subject.predictive
     lines = {
         **{name: value for name, value in facts.items() if name not in _ABOUT},
         "predictive": repr(predictive).splitlines()[0],

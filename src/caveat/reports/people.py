@@ -8,6 +8,7 @@ import numpy as np
 from caveat.evaluation.estimates import Array
 from caveat.predictive import Predictive
 from caveat.reports.columns import Rows, as_column
+from caveat.reports.deferred import Deferred
 from caveat.reports.drivers import Drivers
 from caveat.reports.markup import (
     Cell,
@@ -42,6 +43,7 @@ _WHY = hint(
 _PREDICTED = hint("predicted", "The mean of the prediction.")
 _ANSWER = hint("answer", "The most probable class.")
 _OBSERVED = hint("observed", "What was observed.")
+_DEFERRAL = '<a href="#deferral">Deferral</a>'
 UNSURE, SURPRISE = "least sure", "sure, but wrong"
 
 
@@ -127,6 +129,11 @@ def people_section(subject: AnySubject, drivers: Drivers | None) -> Section:
             f"came out otherwise: look at their data, too"
         )
     finding += "."
+    if not Deferred.of(subject.curve, 0.1).is_shown:
+        finding += (
+            f" Whether the model errs more on rows like these is not shown "
+            f"({_DEFERRAL}): choose rows by what you know of them, too."
+        )
     heads, columns = _named(subject, listed.rows)
     if isinstance(subject, ClassificationSubject):
         more = _of_classes(subject, listed.rows)
@@ -160,8 +167,9 @@ def _highest(scores: Array, most: int) -> Rows:
 
 
 def _named(subject: AnySubject, rows: Rows) -> tuple[list[str], list[list[Cell]]]:
-    heads = [hint("row", "Its number, counted from 0.")]
-    cells = [[numeric(float(row), f"{row:,}") for row in rows]]
+    first = subject.first_row
+    heads = [hint("row", f"Its number, counted from {first}.")]
+    cells = [[numeric(float(row), f"{row:,}") for row in rows + first]]
     names = None if subject.table is None else subject.table.row_names
     if names is not None:
         heads.append("name")

@@ -34,6 +34,7 @@ from caveat.reports.subject import (
     AnySubject,
     ClassificationSubject,
     RegressionSubject,
+    by_side,
 )
 from caveat.reports.svg import Chart, Scale, histogram, legend
 
@@ -53,10 +54,7 @@ def sharpness_section(subject: AnySubject) -> Section:
     -------
     Section
     """
-    if isinstance(subject, ClassificationSubject):
-        finding, body = _of_classes(subject)
-    else:
-        finding, body = _of_numbers(subject)
+    finding, body = by_side(subject, _of_numbers, _of_classes)
     question = "How precise is it, and does it err where it says so?"
     return Section("sharpness", "Sharpness", question, finding, body)
 
@@ -157,7 +155,8 @@ def _of_classes(subject: ClassificationSubject) -> tuple[str, str]:
     wrong = subject.losses[subject.confidence >= 0.9]
     part = ""
     if len(wrong):
-        part = f", and {percent(float(wrong.mean()))} of these are wrong"
+        share = percent(float(wrong.mean())) if wrong.any() else "none"
+        part = f", and {share} of these are wrong"
     finding = (
         f"{percent(sure)} of the answers are given with a {term('confidence')} of 90 % "
         f"or more{part}. Errors should be frequent where confidence is low, and rare "

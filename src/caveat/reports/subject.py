@@ -6,10 +6,10 @@ Everything is read from the public surface of the predictive, and every number t
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, TypeVar, final
 
 import numpy as np
 import torch
@@ -57,6 +57,10 @@ class ReportSubject(ABC):
 
     Attributes
     ----------
+    predictive : Predictive
+        With one output or label per row.
+    y : Tensor
+        What was observed.
     target, unit : str
         What is predicted, and in which unit; may be empty.
     table : FeatureTable, optional
@@ -65,33 +69,19 @@ class ReportSubject(ABC):
         Out-of-distribution scores, or the predictive of foreign rows.
     notes : list of str
         What readers must know before they read on; filled while numbers are found.
+    score_words, risk_words : str
+        What ``scores`` and the mean of ``losses`` are called.
     """
 
+    predictive: Predictive
+    y: Tensor
     target: str
     unit: str
     table: FeatureTable | None = None
     foreign: Any = None
     notes: list[str] = field(default_factory=list)
-
-    @property
-    @abstractmethod
-    def any_predictive(self) -> Predictive:
-        """The predictive, of whatever side."""
-
-    @property
-    @abstractmethod
-    def losses(self) -> Array:
-        """What the answer of each row costs."""
-
-    @property
-    @abstractmethod
-    def score_words(self) -> str:
-        """What ``scores`` are called."""
-
-    @property
-    @abstractmethod
-    def risk_words(self) -> str:
-        """What the mean of ``losses`` is called."""
+    score_words: ClassVar[str]
+    risk_words: ClassVar[str]
 
     @abstractmethod
     def risk(self, value: float) -> str:
@@ -104,23 +94,32 @@ class ReportSubject(ABC):
     @property
     def n_rows(self) -> int:
         """How many there are."""
-        return len(self.any_predictive)
+        return len(self.predictive)
 
     @property
     def n_draws(self) -> int:
         """Draws behind a prediction; 0 if nothing was sampled."""
-        return self.any_predictive.n_draws
+        return self.predictive.n_draws
 
     @cached_property
     def scores(self) -> Array:
         """How uncertain each row is; higher is more so."""
-        predictive = self.any_predictive
-        return score_of(predictive, default_score(predictive))
+        return score_of(self.predictive, default_score(self.predictive))
+
+    @cached_property
+    def losses(self) -> Array:
+        """What the answer of each row costs."""
+        return losses_of(self.predictive, self.y)
 
     @cached_property
     def curve(self) -> RiskCoverage:
         """Mean loss of the rows that are kept, for every threshold on the score."""
         return RiskCoverage.from_scores(self.scores, self.losses)
+
+    @property
+    def first_row(self) -> int:
+        """The number of the first row."""
+        return 0 if self.table is None else self.table.first_row
 
     @property
     def with_unit(self) -> str:
@@ -138,31 +137,16 @@ class RegressionSubject(ReportSubject):
     ----------
     predictive : RegressionPredictive
         With one output per row.
-    y : Tensor, of the shape of the mean
-        What was observed.
+    y : Tensor
+        Of the shape of the mean.
     """
 
     predictive: RegressionPredictive
-    y: Tensor
-
-    @property
-    def any_predictive(self) -> Predictive:
-        return self.predictive
-
-    @property
-    def score_words(self) -> str:
-        return "predicted spread"
-
-    @property
-    def risk_words(self) -> str:
-        return "mean error"
+    score_words: ClassVar[str] = "predicted spread"
+    risk_words: ClassVar[str] = "mean error"
 
     def risk(self, value: float) -> str:
         return measured(value, self.unit)
-
-    @cached_property
-    def losses(self) -> Array:
-        return losses_of(self.predictive, self.y)
 
     @cached_property
     def observed(self) -> Array:
@@ -271,34 +255,19 @@ class ClassificationSubject(ReportSubject):
     ----------
     predictive : ClassificationPredictive
         With one label per row.
-    y : Tensor of int64, shape (rows,)
-        Class numbers that were observed.
+    y : Tensor
+        Class numbers, int64 of shape (rows,).
     classes : tuple of str
         Names of the classes.
     """
 
     predictive: ClassificationPredictive
-    y: Tensor
     classes: tuple[str, ...]
-
-    @property
-    def any_predictive(self) -> Predictive:
-        return self.predictive
-
-    @property
-    def score_words(self) -> str:
-        return "doubt"
-
-    @property
-    def risk_words(self) -> str:
-        return "error rate"
+    score_words: ClassVar[str] = "doubt"
+    risk_words: ClassVar[str] = "error rate"
 
     def risk(self, value: float) -> str:
         return percent(value)
-
-    @cached_property
-    def losses(self) -> Array:
-        return losses_of(self.predictive, self.y)
 
     @cached_property
     def labels(self) -> NDArray[np.int64]:
@@ -364,6 +333,18 @@ class ClassificationSubject(ReportSubject):
 
 
 AnySubject: TypeAlias = RegressionSubject | ClassificationSubject
+T = TypeVar("T")
+
+
+def by_side(
+    subject: AnySubject,
+    of_numbers: Callable[[RegressionSubject], T],
+    of_classes: Callable[[ClassificationSubject], T],
+) -> T:
+    """What the function for the side of the subject finds."""
+    if isinstance(subject, ClassificationSubject):
+        return of_classes(subject)
+    return of_numbers(subject)
 
 
 def subject_of(

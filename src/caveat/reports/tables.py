@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caveat._optional import require
-from caveat.errors import DataError
 from caveat.predictive import Predictive
+from caveat.reports.columns import as_table
 from caveat.reports.making import report
 from caveat.reports.view import HTMLReport
 
@@ -60,7 +61,7 @@ def report_table(
     HTMLReport
     """
     require("pyarrow", extra="files")
-    from caveat.frames import open_table
+    from caveat.frames import Encoder, open_table
     from caveat.frames.reading import as_source
 
     if isinstance(table, str) or hasattr(table, "__fspath__"):
@@ -74,24 +75,27 @@ def report_table(
     y = model.targets(again)
     if model.is_classifier:
         y = np.array(model.classes, dtype=object)[y]
-    x = model.matrix(rows, unseen=unseen)
+    encoder = Encoder(model.schema, unseen=unseen)
+    x = encoder.matrix(rows, source.name, delimiter=source.delimiter)
     number = n_draws or min(_usual(model), max(_FEWEST, _KEPT // len(rows)))
-    predictive = _predictive(model, rows, number, seed, unseen)
+    predictive = _predictive(model, x, number, seed)
     target = model.schema.target
     facts = {
         "model": repr(model),
         "columns": "; ".join(model.schema.lines()),
         "table": f"{source.name}, {len(rows):,} rows, SHA-256 of its features "
         f"{hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest()[:16]}",
+        **({"filled in": "; ".join(encoder.sentences())} if encoder.notes else {}),
         "seed": seed,
         "target": target.name,
         **({"unit": target.unit} if target.unit else {}),
         **(about or {}),
     }
+    columns = as_table(_columns(model, rows, x), len(rows))
     return report(
         predictive,
         y,
-        x=_columns(model, rows, x),
+        x=replace(columns, first_row=1 if source.format else 0),
         title=title,
         classes=model.classes or None,
         about=facts,
@@ -105,27 +109,43 @@ def _usual(model: "FrameModel") -> int:
 
 
 def _predictive(
-    model: "FrameModel", rows: Any, number: int, seed: int, unseen: str
+    model: "FrameModel", x: NDArray[np.float64], number: int, seed: int
 ) -> Predictive:
     parts = [
-        model.predictive(
-            rows.slice(start, _AT_ONCE), n_draws=number, seed=seed, unseen=unseen
-        )
-        for start in range(0, len(rows), _AT_ONCE)
+        model.predictive_of(x[start : start + _AT_ONCE], n_draws=number, seed=seed)
+        for start in range(0, len(x), _AT_ONCE)
     ]
     return parts[0] if len(parts) == 1 else type(parts[0]).concatenate(parts)
 
 
-def _columns(model: "FrameModel", rows: Any, x: Any) -> dict[str, Any]:
-    """The columns that the model uses: numbers as they count, others as they are."""
-    places = {name: place for place, name in enumerate(model.schema.features)}
-    found: dict[str, Any] = {}
+def _columns(
+    model: "FrameModel", rows: Any, x: NDArray[np.float64]
+) -> dict[str, NDArray[Any]]:
+    """The columns that the model uses, with gaps where values were missing."""
+    from caveat.frames.schema import CATEGORY, TIME
+    from caveat.frames.values import Place, Spelling, as_texts, labels
+
+    spelling = Spelling(model.schema.missing, model.schema.decimal)
+    found: dict[str, NDArray[Any]] = {}
+    start = 0
     for column in model.schema.columns:
-        if column.kind in ("number", "boolean") and column.name in places:
-            found[column.name] = x[:, places[column.name]]
-        else:
-            texts = ["" if v is None else str(v) for v in rows[column.name].to_pylist()]
-            found[column.name] = np.array(texts, dtype=object)
-    if not found:
-        raise DataError("The model uses no column: there is nothing to report on.")
+        own = x[:, start : start + len(column.features)]
+        start += len(column.features)
+        if column.kind == CATEGORY:
+            texts = as_texts(rows.column(column.name), spelling)
+            known = labels(texts, Place("", column.name)).to_pylist()
+            found[column.name] = np.array(known, dtype=object)
+            continue
+        values = own[:, 0].copy()
+        if column.n_missing:
+            values[own[:, -1] == 1.0] = np.nan
+        found[column.name] = _as_dates(values) if column.kind == TIME else values
+    return found
+
+
+def _as_dates(days: NDArray[np.float64]) -> NDArray[Any]:
+    """Days since 1970, as they are read."""
+    seconds = np.where(np.isnan(days), 0.0, np.rint(days * 86_400.0))
+    found = seconds.astype("datetime64[s]")
+    found[np.isnan(days)] = np.datetime64("NaT")
     return found

@@ -14,6 +14,7 @@ from caveat.reports.subject import (
     ClassificationSubject,
     RegressionSubject,
     ReportSubject,
+    by_side,
 )
 
 HOLDS, CAUTION, FAILS, UNKNOWN = "holds", "caution", "fails", "unknown"
@@ -61,11 +62,8 @@ def verdict_of(subject: AnySubject) -> list[Sentence]:
         Three.
     """
     deferred = Deferred.of(subject.curve, 0.1)
-    if isinstance(subject, ClassificationSubject):
-        first = probability_sentence(subject)
-        second = accuracy_sentence(subject)
-    else:
-        first, second = interval_sentence(subject), error_sentence(subject)
+    first = by_side(subject, interval_sentence, probability_sentence)
+    second = by_side(subject, error_sentence, accuracy_sentence)
     return [first, second, deferral_sentence(subject, deferred)]
 
 
