@@ -71,8 +71,13 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_domain_indices = False  # the overview of the API is the index of modules
 html_extra_path = ["_site/extra"]
 html_context = {"default_mode": "auto"}
+html_sidebars = {  # pages without others below them
+    page: [] for page in ("docs/index", "docs/methods", "docs/peers", "CHANGELOG")
+}
+toc_object_entries_show_parents = "hide"
 html_theme_options = {
     "logo": {"text": "Caveat"},
     "navbar_align": "left",

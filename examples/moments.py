@@ -10,7 +10,7 @@ units of a layer taken as independent and with their correlations.
     python examples/moments.py [figure.png] [--quick]
 """
 
-import sys
+import argparse
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,11 +31,8 @@ class Curve(NamedTuple):
     std: Tensor
 
 
-def main(arguments: list[str]) -> None:
+def main(path: Path, quick: bool) -> None:
     """Train, predict in three ways, write the figure and say how far apart they are."""
-    quick = "--quick" in arguments
-    paths = [Path(word) for word in arguments if not word.startswith("--")]
-    path = paths[0] if paths else Path("outputs/moments.png")
     x, y = observations()
     net = trained(x, y, steps=30 if quick else 2000)
     curves = predictions(net, n_draws=50 if quick else 2000)
@@ -126,4 +123,8 @@ def _bands(ax: Axes, x: Tensor, y: Tensor, curves: dict[str, Curve]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", nargs="?", default="outputs/moments.png", type=Path)
+    parser.add_argument("--quick", action="store_true", help="a smoke test")
+    options = parser.parse_args()
+    main(options.path, options.quick)

@@ -10,7 +10,7 @@ decay), before and after nine observations. Outputs are scaled to variance 1 at 
     python examples/network_kernels.py [figure.png]
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -95,5 +95,8 @@ def _show_process(ax: Axes, gp: GaussianProcessRegressor) -> None:
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    main(Path(arguments[0] if arguments else "outputs/network_kernels.png"))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "path", nargs="?", default="outputs/network_kernels.png", type=Path
+    )
+    main(parser.parse_args().path)

@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from matplotlib.image import imread
+from typer.main import get_command
 
 import caveat
 from caveat.cli import main
+from caveat.cli.app import app
 from tests.frames.data import mixed
 
 
@@ -90,6 +92,20 @@ def test_help_names_the_command(
     shown = capsys.readouterr().out
     assert f"Usage: caveat {command}".rstrip() in shown
     assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def commands_of_all() -> dict[str, str]:
+    """Each command with its help, as it is written."""
+    return {name: one.help or "" for name, one in get_command(app).commands.items()}
+
+
+def test_help_reads_well_in_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command is one line of the list, and lines of its text are not broken again."""
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    for name, text in commands_of_all().items():
+        assert text.split("\n")[0] in shown, name
+        assert max(map(len, text.splitlines())) <= 78, name
 
 
 def test_what_is_printed_fits_80_columns(quick: Outcome) -> None:

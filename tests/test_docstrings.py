@@ -16,6 +16,7 @@ HERE = [
     "exporting.door",
     "files.saving",
     "lightning.writer",
+    "papers.times",
     "sampling.closed_form.laws",
     "sampling.closed_form.origins",
     "sampling.context",

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from docstrings import plain
+
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "tests" / "public_api.txt"
 FOLDER = ROOT / "docs" / "api"
@@ -82,8 +84,25 @@ def page(package: str, names: list[str], where: dict[int, str]) -> str:
     module = importlib.import_module(package)
     parts = [heading(package), first_line(module.__doc__) + "\n"]
     parts.append(f".. py:module:: {package}\n")
+    parts.append(contents(names))
     parts += [entry(name, where[id(resolve(name))]) for name in names]
     return "\n".join(parts)
+
+
+def contents(names: list[str]) -> str:
+    """The names of a page, each with its first line."""
+    if len(names) < 2:
+        return ""
+    rows = "".join(_name_row(name) for name in names)
+    return f".. list-table::\n   :widths: auto\n\n{rows}"
+
+
+def _name_row(name: str) -> str:
+    """Text as Sphinx wants it; of a value nothing is known but its name."""
+    thing = resolve(name)
+    said = "" if kind_of(thing) == "data" else first_line(inspect.getdoc(thing))
+    short = name.rpartition(".")[2]
+    return f"   * - :py:obj:`{short} <{name}>`\n     - {plain(said)}\n"
 
 
 def overview(packages: dict[str, list[str]]) -> str:

@@ -1,10 +1,14 @@
 """Docstrings as Sphinx wants them: bars and citations are text, types no links."""
 
+import inspect
 import re
 from typing import Any
 
+from sphinx.util.inspect import stringify_signature
+
 CITATION = re.compile(r"\[(\w+)\]_|^(\s*)\.\. \[(\w+)\]")
 LITERAL = re.compile(r"(``.*?``)")
+SECTION = re.compile(r"^(Parameters|Returns|Yields)\n-+$", re.M)
 FOREIGN = re.compile(r"set_\w+_request|get_metadata_routing")
 """What scikit-learn adds to every estimator, with references into its own pages."""
 
@@ -42,8 +46,24 @@ def skip(
     return True if FOREIGN.fullmatch(name) else None
 
 
+def signature(
+    _app: Any, what: str, _name: str, thing: Any, _opt: Any, args: str, returned: str
+) -> tuple[str, str] | None:
+    """Types where no section has them: of members with a summary alone."""
+    says = SECTION.search(inspect.getdoc(thing) or "")
+    if what not in ("method", "function") or says:
+        return None
+    found = inspect.signature(thing)
+    given = [p for name, p in found.parameters.items() if name != "self"]
+    whole = found.replace(parameters=given)
+    text = stringify_signature(whole, unqualified_typehints=True)
+    text, _, answer = text.partition(" -> ")
+    return text, answer
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Before napoleon."""
     app.connect("autodoc-process-docstring", process, priority=100)
+    app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

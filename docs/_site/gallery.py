@@ -21,6 +21,35 @@ ARGUMENTS = {
 }
 """What follows the name of the program, where the site does not run it bare."""
 
+SHOWN_ONLY = ("lora",)
+"""Their data may have to be downloaded, and nothing is for the site."""
+
+ORDER = (
+    "first_regression",
+    "calibration",
+    "defer",
+    "conformal",
+    "cascade",
+    "active_learning",
+    "bandits",
+    "moments",
+    "bayesian_dropout_logistic",
+    "network_kernels",
+)
+"""From what a newcomer asks to theory; what is not named comes last."""
+
+
+class Order:
+    """The place of an example among the others."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __call__(self, name: str) -> tuple[int, str]:
+        stem = Path(name).stem
+        return ORDER.index(stem) if stem in ORDER else len(ORDER), stem
+
+
 saved: list[Path] = []
 _savefig = Figure.savefig
 
@@ -62,7 +91,7 @@ def measured(call: Callable[[], Any]) -> tuple[float, Any]:
 SETTINGS: dict[str, Any] = {
     "examples_dirs": ["examples"],
     "gallery_dirs": ["docs/auto_examples"],
-    "filename_pattern": r"\.py$",
+    "filename_pattern": rf"/(?!{'|'.join(SHOWN_ONLY)})\w+\.py$",
     "image_scrapers": (pictures,),
     "reset_modules": (watch,),
     "reset_argv": arguments,
@@ -75,4 +104,5 @@ SETTINGS: dict[str, Any] = {
     "nested_sections": False,
     "write_computation_times": True,
     "thumbnail_size": (480, 320),
+    "within_subsection_order": Order,
 }

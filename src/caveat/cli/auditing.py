@@ -26,7 +26,10 @@ def audit(
         typer.Option(help="Of a random input, rows first, as 4,3,32,32."),
     ] = [],  # noqa: B006
 ) -> None:
-    """List every place where a network draws noise, and what it would do in eval."""
+    """List every place where a network draws noise.
+
+    With its kind, its rate, the shape of its mask, and whether it fires in eval.
+    """
     from rich.console import Console
 
     from caveat.files.auditing import audit_built

@@ -19,7 +19,7 @@ def demo(
     ] = False,
     seed: options.Seed = 0,
 ) -> None:
-    """CO2 extrapolated and a digit rotated, with their uncertainty (two minutes)."""
+    """CO2 extrapolated and a digit rotated, with doubt (two minutes)."""
     from caveat.demo import run  # here: it brings torch
 
     run(output, quick=quick, seed=seed)

@@ -51,10 +51,10 @@ def fit(  # noqa: PLR0913, an option each
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
 ) -> None:
-    """Fit a model to a table, with columns as they come, and write a model file.
+    """Fit a model to a table as it comes, and write a model file.
 
-    Numbers, categories, booleans, dates and missing values are told apart; columns that
-    are constant or name rows are left out. What was done is printed.
+    Numbers, categories, booleans, dates and missing values are told apart;
+    columns that are constant or name rows are left out. What was done is printed.
     """
     from caveat._drafts import checked_output
     from caveat.files import save

@@ -31,9 +31,9 @@ def predict(  # noqa: PLR0913, an option each
 ) -> None:
     """Predict the rows of a table by a model file, in batches.
 
-    Answers of a regression of y are y_mean, y_std, y_lower, y_upper and y_epistemic; of
-    a classification y_label, y_prob_CLASS, y_entropy and y_mutual_information. The
-    output appears only when it is complete.
+    Answers of a regression of y are y_mean, y_std, y_lower, y_upper and
+    y_epistemic; of a classification y_label, y_prob_CLASS, y_entropy and
+    y_mutual_information. The output appears only when it is complete.
     """
     options.not_both(draws, tolerance)
     from caveat._drafts import checked_output

@@ -27,10 +27,10 @@ def report(  # noqa: PLR0913, an option each
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
 ) -> None:
-    """Report on a model and a table whose outcomes are known: one HTML page.
+    """One HTML page about a model, by a table of known outcomes.
 
-    Are its intervals true, what would deferring buy, which rows need a person? The page
-    loads nothing, and can be sent around.
+    Are its intervals true, what would deferring buy, which rows need a person?
+    The page loads nothing, and can be sent around.
     """
     from caveat._drafts import checked_output
     from caveat.files import load_frame

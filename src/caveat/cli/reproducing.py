@@ -12,7 +12,7 @@ from caveat.papers.catalogue import REPRODUCTIONS, Option, Reproduction
 
 reproduce = typer.Typer(
     name="reproduce",
-    help="The figures and tables of the papers, rerun beside the published numbers.",
+    help="The figures and tables of the papers, rerun.",
     no_args_is_help=True,
 )
 app.add_typer(reproduce)

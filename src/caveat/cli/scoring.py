@@ -35,11 +35,11 @@ def score(  # noqa: PLR0913, an option each
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
 ) -> None:
-    """Predict a folder of tables in pieces, on several processes or a Ray cluster.
+    """Predict a folder of tables, on processes or a Ray cluster.
 
-    A piece is a row group of a Parquet file, or a whole file of another format; each
-    becomes a file. Whoever stops it goes on with --resume. Any number of workers gives
-    the same bytes.
+    A piece is a row group of a Parquet file, or a whole file of another format;
+    each becomes a file. Whoever stops it goes on with --resume. Any number of
+    workers gives the same bytes.
     """
     options.not_both(draws, tolerance)
     from caveat.frames import Asking, Dialect

@@ -31,9 +31,10 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Answer requests over HTTP: Open Inference Protocol v2, JSON, and a page at /.
+    """Answer requests over HTTP, with a page at / for people.
 
-    Stops on SIGTERM or Ctrl-C, after it has answered what it has accepted.
+    Open Inference Protocol v2, or rows as JSON: /docs lists the routes. It stops
+    on SIGTERM or Ctrl-C, after it has answered what it has accepted.
     """
     from caveat.serve import Limits, run
     from caveat.serve.running import milliseconds

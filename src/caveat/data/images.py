@@ -57,7 +57,13 @@ class LabelledImages:
 
 @dataclass(frozen=True, eq=False)
 class MNIST:
-    """The digits to train on and those to test on."""
+    """Handwritten digits.
+
+    Attributes
+    ----------
+    train, test : LabelledImages
+        60,000 to train on, 10,000 to test on.
+    """
 
     train: LabelledImages
     test: LabelledImages

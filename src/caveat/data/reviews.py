@@ -41,7 +41,12 @@ _DESCRIPTIONS = {
 class Reviews(NamedTuple):
     """Reviews as counts, and whether they praise.
 
-    ``X`` is a SciPy CSR matrix (reviews, features); ``y`` holds +1 and -1.
+    Attributes
+    ----------
+    X : CSR matrix of SciPy, shape (reviews, features)
+        Counts of words and pairs of words.
+    y : array of int64, shape (reviews,)
+        +1 for praise, -1 for blame.
     """
 
     X: Any

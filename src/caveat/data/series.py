@@ -70,6 +70,15 @@ class CO2Transform:
 
     x is the number of the month, standardised; y is what is left of the ppm without a
     straight line, in standard deviations. Both are measured on the training months.
+
+    Attributes
+    ----------
+    index_mean, index_std : float
+        Of the numbers of the months.
+    slope, intercept : float
+        Of the straight line, in ppm by the number of the month.
+    residual_std : float
+        What one unit of y is, in ppm.
     """
 
     index_mean: float
@@ -148,7 +157,15 @@ class CO2Data:
 
 
 class SolarGap(NamedTuple):
-    """A run of points that are left out: numbers and x of its first and last."""
+    """A run of points that are left out.
+
+    Attributes
+    ----------
+    first, last : int
+        Numbers of its points in the series.
+    x_first, x_last : float
+        Their x.
+    """
 
     first: int
     last: int
@@ -158,7 +175,15 @@ class SolarGap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SolarPoints:
-    """Points of the series: x, y, and their numbers in it."""
+    """Points of the series.
+
+    Attributes
+    ----------
+    x, y : array, shape (points,)
+        Standardised.
+    index : array of int64, shape (points,)
+        Their numbers in the series.
+    """
 
     x: Array
     y: Array

@@ -101,7 +101,14 @@ class MovieRatings:
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """Sentences, and 1 for those that are positive, 0 for the others."""
+    """Sentences with labels.
+
+    Attributes
+    ----------
+    text : tuple of str
+    label : array of int64, shape (sentences,)
+        1 for those that are positive, 0 for the others.
+    """
 
     text: tuple[str, ...]
     label: NDArray[np.int64]
@@ -112,7 +119,14 @@ class Sentences:
 
 @dataclass(frozen=True, eq=False)
 class SST2:
-    """The sentences to train on, to choose settings by, and to test on."""
+    """The Stanford sentiment treebank with two classes.
+
+    Attributes
+    ----------
+    train, dev, test : Sentences
+        To train on, to choose settings by, and to test on.
+    source, licence : str
+    """
 
     train: Sentences
     dev: Sentences

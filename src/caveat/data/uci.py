@@ -31,7 +31,13 @@ _YEAR_ARCHIVES = (
 
 
 class Split(NamedTuple):
-    """Row numbers of the cases to train on and to test on."""
+    """Row numbers of the cases.
+
+    Attributes
+    ----------
+    train, test : array of int64
+        To train on, and to test on.
+    """
 
     train: Index
     test: Index

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 class PredictiveDisplay(LineDisplay):
     """Predictive mean of a regression with bands around it, and a fan of draws.
 
-    As in figs 2 and 3 of seed paper 001: each shade is half a standard deviation of a
+    As in figs 2 and 3 of paper 001: each shade is half a standard deviation of a
     new observation (noise included), up to plus and minus two. With ``level`` bands are
     intervals in their place, right also of predictives that are no Gaussians.
 
@@ -49,6 +49,8 @@ class PredictiveDisplay(LineDisplay):
         Function draws.
     outputs : tuple of int
         Numbers of the outputs that are shown.
+    level : tuple of float
+        Of the intervals; empty for shades.
 
     Examples
     --------
@@ -171,7 +173,7 @@ class PredictiveDisplay(LineDisplay):
 class SoftmaxScatterDisplay(Display):
     """Every draw's logits and probabilities of a few classes, row by row.
 
-    As in fig. 4 of seed paper 001: rows side by side, one point per draw and class.
+    As in fig. 4 of paper 001: rows side by side, one point per draw and class.
 
     Attributes
     ----------

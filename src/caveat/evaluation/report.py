@@ -45,7 +45,15 @@ _NO_NOISE = (
 
 
 class Metric(NamedTuple):
-    """A metric of a report: what was found, and what would be best."""
+    """A metric of a report.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        What was found.
+    best : str
+        What would be best, in words.
+    """
 
     estimate: Estimate
     best: str

@@ -1,10 +1,10 @@
-"""The maximum-entropy dropout posterior of any NumPyro model (seed paper 002).
+"""The maximum-entropy dropout posterior of any NumPyro model (paper 002).
 
 Mark what is dropped inside an ordinary model and transform the model; the markers
 alone change nothing. Needs the extra ``numpyro``, which is imported on first use.
 
 .. [Herlau2015] T. Herlau, M. Mørup, M. N. Schmidt. Bayesian dropout. arXiv
-   1508.02905, 2015 (seed paper 002).
+   1508.02905, 2015 (paper 002).
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
 """Models into models: the dropout posterior, its naive rival, and how to predict.
 
 .. [Herlau2015] T. Herlau, M. Mørup, M. N. Schmidt. Bayesian dropout. arXiv
-   1508.02905, 2015 (seed paper 002).
+   1508.02905, 2015 (paper 002).
 """
 
 import functools

@@ -46,7 +46,13 @@ class NoisyModule(nn.Module, ABC):
 
 
 class NoisyLayer(NoisyModule):
-    """A linear or convolution layer with noise."""
+    """A linear or convolution layer with noise.
+
+    Attributes
+    ----------
+    layer : nn.Module
+        The bare layer.
+    """
 
     layer: WeightLayer
 

@@ -68,7 +68,18 @@ class Predictive(Summarised):
 
     @abstractmethod
     def log_prob(self, y: Any) -> Tensor:
-        """Log density, or log probability, of what was observed."""
+        """Log density, or log probability, of what was observed.
+
+        Parameters
+        ----------
+        y : array or Tensor
+            Values of the shape of the mean, or class numbers, shape (batch, *extra).
+
+        Returns
+        -------
+        Tensor, shape (batch,) or (batch, *extra)
+            One for each row; of a regression jointly over its outputs.
+        """
 
     def sample(self, n_observations: int, *, seed: Seed = None) -> Tensor:
         """New observations of every row.

@@ -1,7 +1,7 @@
 """The predictive of a classifier: averaged probabilities and their disagreement.
 
 .. [Gal2016] Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation:
-   representing model uncertainty in deep learning. ICML 2016 (seed paper 001, 5.2).
+   representing model uncertainty in deep learning. ICML 2016 (paper 001, 5.2).
 """
 
 import math

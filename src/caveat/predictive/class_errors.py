@@ -116,6 +116,7 @@ def _least(mean: Tensor, logs: Moments | None) -> Tensor | None:
     """The variance of a log-normal number, where probabilities are near 0 or 1."""
     if logs is None:
         return None
+    # E99: Var p >= exp(2m + v) (exp(v) - 1), log p ~ N(m, v)
     width = (logs.scatter / max(logs.count - 1, 1)).clamp(max=_WIDEST)
     centre = (logs.mean + width / 2).exp().clamp(max=0.5)
     found = torch.minimum(centre.square() * width.expm1(), mean * (1.0 - mean))

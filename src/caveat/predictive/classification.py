@@ -1,7 +1,7 @@
 """The classification side of the waist: the predictive of class numbers.
 
 .. [Gal2016] Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation:
-   representing model uncertainty in deep learning. ICML 2016 (seed paper 001, 5.2).
+   representing model uncertainty in deep learning. ICML 2016 (paper 001, 5.2).
 .. [Houlsby2011] N. Houlsby, F. Huszár, Z. Ghahramani, M. Lengyel. Bayesian active
    learning for classification and preference learning. arXiv 1112.5745, 2011.
 """

@@ -1,7 +1,7 @@
 """The predictive of a regression model: a mixture of T Gaussians per row.
 
 .. [Gal2016] Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation:
-   representing model uncertainty in deep learning. ICML 2016 (seed paper 001).
+   representing model uncertainty in deep learning. ICML 2016 (paper 001).
 """
 
 import math

@@ -237,6 +237,7 @@ class Seen:
 
     def _left(self, evidence: Evidence, limit: Tensor, *own: Tensor) -> Tensor:
         """1 - A + A c_T by the posterior of A, for some outputs."""
+        # E97: Var(mean of T stratified draws) = s²/T (1 - A + A c_T)
         dof = sum(spread.dof for spread in self._spreads)
         weight = min(evidence.n_others, _OTHERS / dof)
         share, ratios = evidence.share, evidence.ratios
@@ -353,6 +354,7 @@ def _additive_limit(mean: Tensor, variance: Tensor) -> Tensor:
     where p jumps from 0 to 1.
     """
     nearest = torch.minimum(mean, 1.0 - mean).clamp(min=1e-15)
+    # E98: A <= log(1 + u)/u (1 - (1 - 2/pi) (V/(q (1 - q)))²), u = V (1 - 2q)²/q²
     skewed = variance * ((1.0 - 2.0 * nearest) / nearest).square()
     tail = skewed.log1p() / skewed.clamp(min=1e-6)
     jump = (variance / (nearest * (1.0 - nearest))).clamp(max=1.0)

@@ -64,6 +64,11 @@ def stochastic(
         a call of a part of the model (its encoder). Calls with a key-value cache fit
         together: ``model.generate(...)`` in the block writes with one function.
 
+    Yields
+    ------
+    nn.Module
+        ``model`` itself.
+
     Examples
     --------
     >>> import torch, caveat

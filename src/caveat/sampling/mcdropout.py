@@ -90,6 +90,11 @@ class FunctionDraw:
     """One draw of ω: a deterministic function of the input, y(x, ω).
 
     Called like the model; gradients flow if they are enabled.
+
+    Attributes
+    ----------
+    number : int
+        Which draw it is.
     """
 
     number: int
@@ -203,6 +208,15 @@ class MCDropout:
         """The same model with the draws of another seed.
 
         What was learned of the model is shared, so this costs nothing.
+
+        Parameters
+        ----------
+        seed : int, torch.Generator or None
+            None takes fresh entropy.
+
+        Returns
+        -------
+        MCDropout
         """
         return self._with(seed=as_seed(seed))
 
@@ -212,7 +226,18 @@ class MCDropout:
         return found
 
     def function(self, number: int) -> FunctionDraw:
-        """Draw ``number`` as a function: ``draws(x)[t]`` equals ``function(t)(x)``."""
+        """One draw as a function: ``draws(x)[t]`` equals ``function(t)(x)``.
+
+        Parameters
+        ----------
+        number : int
+            Which draw, from 0 on.
+
+        Returns
+        -------
+        FunctionDraw
+            Called like the model, with the same ω each time.
+        """
         return FunctionDraw(check.draw_number(number), self._sampler, self._axis)
 
     def draws(

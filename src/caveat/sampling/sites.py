@@ -58,6 +58,8 @@ class Sites(Sequence[Site]):
     ----------
     model_name : str
         Class of the model.
+    sites : tuple of Site
+        In the order of the pass, one for each place that draws.
     prefix_share : float
         The share of the time of a forward pass that lies before the first site. This
         part is run once, whatever the number of draws.

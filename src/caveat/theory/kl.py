@@ -30,7 +30,13 @@ from caveat.theory import divergence
 
 
 class MonteCarloEstimate(NamedTuple):
-    """A Monte Carlo mean and its standard error."""
+    """A Monte Carlo mean.
+
+    Attributes
+    ----------
+    value, standard_error : Tensor
+        The mean, and its standard error.
+    """
 
     value: Tensor
     standard_error: Tensor

@@ -199,6 +199,16 @@ def weight_decay_from_penalty(l2_penalty: float) -> float:
     (weight_decay / 2) |W|². This holds for a decay that passes through the gradient
     (SGD, Adam), not for AdamW: see ``require_coupled_decay``.
 
+    Parameters
+    ----------
+    l2_penalty : float
+        lambda, above 0.
+
+    Returns
+    -------
+    float
+        2 lambda.
+
     Examples
     --------
     >>> weight_decay_from_penalty(0.001)

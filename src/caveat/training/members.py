@@ -155,10 +155,17 @@ class Member:
 
 @dataclass(frozen=True)
 class Rows:
-    """Training or validation rows as a network sees them: standardised, float32."""
+    """Training or validation rows as a network sees them: standardised, float32.
 
-    x: Tensor  # shape: (rows, inputs)
-    y: Tensor  # shape: (rows, targets)
+    Attributes
+    ----------
+    x : Tensor, shape (rows, inputs)
+    y : Tensor, shape (rows, targets)
+        Class numbers, for a classification.
+    """
+
+    x: Tensor
+    y: Tensor
 
     def __post_init__(self) -> None:
         if self.x.ndim != 2 or self.y.ndim != 2 or len(self.x) != len(self.y):

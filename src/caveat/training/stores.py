@@ -57,7 +57,13 @@ class Store(Protocol):
 
 @dataclass
 class Memory:
-    """A store that forgets when the program ends."""
+    """A store that forgets when the program ends.
+
+    Attributes
+    ----------
+    scores : dict
+        What was put into it; empty at first.
+    """
 
     scores: dict[Key, BestScale] = field(default_factory=dict)
 

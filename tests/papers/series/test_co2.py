@@ -73,7 +73,7 @@ def test_command_line_and_a_second_call_that_only_draws(tmp_path, monkeypatch):
     (page,) = (path.read_text() for path in tmp_path.glob("*.md"))
     assert "Iterations: 60; the paper has 1,000,000" in page
     assert "A number with no doubt attached: **not judged**" in page
-    assert page.count("The paper:") == 8
+    assert page.count("The paper:") == 9
     assert (tmp_path / "co2_quick.png").stat().st_size > 50_000
     assert len(list((tmp_path / "co2_quick.nets").glob("*.safetensors"))) == 8
     points = read_records(tmp_path / "co2_quick.csv", Point)

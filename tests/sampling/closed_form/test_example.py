@@ -13,7 +13,7 @@ def test_quick_run(tmp_path, capsys):
     before = dict(mpl.rcParams)
     example = runpy.run_path(str(PATH))
     target = tmp_path / "new" / "moments.png"
-    example["main"]([str(target), "--quick"])
+    example["main"](target, quick=True)
     words = capsys.readouterr().out
     assert "independent: sd" in words
     assert "correlated: sd" in words

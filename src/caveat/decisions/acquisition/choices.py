@@ -69,7 +69,18 @@ class RandomChoice:
 
 
 def as_acquisition(value: Any) -> Acquisition:
-    """An acquisition as it is; a score, by name or as a function, as a TopScore."""
+    """An acquisition as it is; a score, by name or as a function, as a TopScore.
+
+    Parameters
+    ----------
+    value : Acquisition, str or callable
+        What :class:`ActiveLearner` takes as ``acquisition``.
+
+    Returns
+    -------
+    Acquisition
+        Something with the method ``choose``.
+    """
     if isinstance(value, Acquisition):
         return value
     if isinstance(value, str) or callable(value):

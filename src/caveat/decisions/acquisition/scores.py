@@ -50,17 +50,50 @@ def bald(predictive: ClassificationPredictive) -> Array:
 
 
 def entropy(predictive: ClassificationPredictive) -> Array:
-    """All uncertainty about the label, in nats (ledger E8)."""
+    """All uncertainty about the label, in nats (ledger E8).
+
+    Parameters
+    ----------
+    predictive : ClassificationPredictive
+        Of the candidates.
+
+    Returns
+    -------
+    array, shape (rows,)
+        From 0 to the logarithm of the number of classes.
+    """
     return score_of(predictive, "entropy")
 
 
 def variation_ratio(predictive: ClassificationPredictive) -> Array:
-    """Share of sampled labels that are not the most frequent one (ledger E11)."""
+    """Share of sampled labels that are not the most frequent one (ledger E11).
+
+    Parameters
+    ----------
+    predictive : ClassificationPredictive
+        Of the candidates.
+
+    Returns
+    -------
+    array, shape (rows,)
+        From 0 to below 1.
+    """
     return score_of(predictive, "variation_ratio")
 
 
 def least_confidence(predictive: ClassificationPredictive) -> Array:
-    """One minus the probability of the most probable class."""
+    """One minus the probability of the most probable class.
+
+    Parameters
+    ----------
+    predictive : ClassificationPredictive
+        Of the candidates.
+
+    Returns
+    -------
+    array, shape (rows,)
+        From 0 to below 1.
+    """
     return score_of(predictive, "least_confidence")
 
 
@@ -82,7 +115,18 @@ def predictive_variance(predictive: RegressionPredictive) -> Array:
 
 
 def epistemic_variance(predictive: RegressionPredictive) -> Array:
-    """Variance of the draws, without the noise, summed over the outputs of a row."""
+    """Variance of the draws, without the noise, summed over the outputs of a row.
+
+    Parameters
+    ----------
+    predictive : RegressionPredictive
+        Of the candidates.
+
+    Returns
+    -------
+    array, shape (rows,)
+        In the units of y².
+    """
     return _summed("epistemic_variance", predictive)
 
 

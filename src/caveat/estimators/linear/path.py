@@ -14,7 +14,15 @@ from caveat.maxent.linear.paths import mean_path, ratio_path
 
 
 class DropoutPath(NamedTuple):
-    """Settings (k,) and, as columns, the posterior means mu (features, k)."""
+    """Settings and the posterior means under them.
+
+    Attributes
+    ----------
+    rates, prior_precisions : array, shape (k,)
+        The settings.
+    coefs : array, shape (features, k)
+        The mean of the weights under each, as columns.
+    """
 
     rates: Array
     prior_precisions: Array

@@ -17,6 +17,10 @@ class Features:
     Entries of a sparse matrix that are stored more than once are added up.
 
     Many drop rates and prior precisions can be tried on one ``Features``.
+
+    Attributes
+    ----------
+    matrix : array or CSR matrix, shape (n, p)
     """
 
     matrix: Matrix

@@ -91,7 +91,18 @@ def exact_leave_one_out(posterior: LinearPosterior) -> LeaveOneOut:
 
 
 def generalised_cross_validation(posterior: LinearPosterior) -> float:
-    """GCV score n |alpha|² / tr(B)², a smooth stand-in for leave-one-out (E49)."""
+    """GCV score n |alpha|² / tr(B)², a smooth stand-in for leave-one-out (E49).
+
+    Parameters
+    ----------
+    posterior : LinearPosterior
+        Of the rows that were fitted.
+
+    Returns
+    -------
+    float
+        In the units of y²; lower is better.
+    """
     residual = posterior.residual
     # E49: GCV = n alpha'alpha / tr(B)^2
     return float(
@@ -100,7 +111,18 @@ def generalised_cross_validation(posterior: LinearPosterior) -> float:
 
 
 def effective_degrees_of_freedom(posterior: LinearPosterior) -> float:
-    """Trace of the hat matrix, n - tr(B), the intercept included (ledger E49)."""
+    """Trace of the hat matrix, n - tr(B), the intercept included (ledger E49).
+
+    Parameters
+    ----------
+    posterior : LinearPosterior
+        Of the rows that were fitted.
+
+    Returns
+    -------
+    float
+        From 0 to the number of rows.
+    """
     return float(len(posterior.residual) - complement(posterior).sum())
 
 

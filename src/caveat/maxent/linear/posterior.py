@@ -26,7 +26,13 @@ from caveat.maxent.linear.rows import ShiftedRows
 
 
 class VariancePrior(NamedTuple):
-    """Inverse-gamma prior of the noise variance; (0, 0) is Jeffreys' 1/v."""
+    """Inverse-gamma prior of the noise variance; (0, 0) is Jeffreys' 1/v.
+
+    Attributes
+    ----------
+    shape, rate : float, default 0
+        a0 and b0, at least 0.
+    """
 
     shape: float = 0.0
     rate: float = 0.0

@@ -25,6 +25,11 @@ class LeakyRelu(Nonlinearity):
     K = slope q_xy + (1 - slope)² K_relu,
     K_relu = sqrt(q_xx q_yy) (sin t + (pi - t) cos t) / (2 pi) with t the angle
     (ledger E71).
+
+    Attributes
+    ----------
+    slope : float, default 0
+        Below zero.
     """
 
     slope: float = 0.0
@@ -72,6 +77,11 @@ class Jump(Nonlinearity):
 
     With c = (above - below)² / (2 pi) and t the angle, K = K(x, x) - c t (ledger E72).
     Step: (pi - t) / (2 pi); sign: 1 - 2 t / pi.
+
+    Attributes
+    ----------
+    below, above : float, default 0 and 1
+        The step; -1 and 1 are the sign.
     """
 
     below: float = 0.0
