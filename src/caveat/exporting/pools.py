@@ -79,7 +79,7 @@ class ColumnViews(nn.Module):
         }
 
 
-class Line(nn.Module):
+class StraightLine(nn.Module):
     """``Ridge`` in torch: the mean at some rows, and draws around it."""
 
     mean: Tensor
@@ -101,7 +101,7 @@ class Line(nn.Module):
         return (x - self.mean) / self.scale
 
 
-class DrawnLine(Line):
+class DrawnLine(StraightLine):
     """The same with the posterior of its weights."""
 
     basis: Tensor
@@ -138,7 +138,7 @@ class MeanLine(nn.Module):
 
     def __init__(self, lines: Sequence[Ridge]) -> None:
         super().__init__()
-        self.lines = nn.ModuleList(Line(line) for line in lines)
+        self.lines = nn.ModuleList(StraightLine(line) for line in lines)
 
     def forward(self, x: Tensor) -> Tensor:
         """Means, (rows, outputs)."""
@@ -209,7 +209,7 @@ class RegressionPool(nn.Module):
             else:
                 self.lines[key] = DrawnLine(part, self.turns)
                 self._views.append((LINES[name].view,) * 2)
-        self.spreads = None if table.spreads is None else Line(table.spreads)
+        self.spreads = None if table.spreads is None else StraightLine(table.spreads)
         self.noise = NoiseNumbers(table.laws, self.turns)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -274,7 +274,7 @@ class ClassPool(nn.Module):
                 self._views.append(part.view)
             else:
                 if part is not None:
-                    self.lines[str(place)] = Line(part)
+                    self.lines[str(place)] = StraightLine(part)
                 self._views.append(VIEW_OF.get(name, "plain"))
 
     def forward(self, x: Tensor) -> Tensor:
