@@ -392,3 +392,37 @@ def row_weights(sample_weight: Any, x: Array) -> Array:
         sample_weight, x, dtype=np.float64, ensure_non_negative=True
     )
     return np.asarray(found / found.mean())
+
+
+def counted_rows(
+    sample_weight: Any, x: Array, y: Array, *, least: int
+) -> tuple[Array, Array, Array]:
+    """The rows that count, and their weights: one of weight 0 is as if it were absent.
+
+    Were it kept, it would still be a row wherever rows are counted.
+
+    Parameters
+    ----------
+    sample_weight : array-like, shape (rows,), number, or None
+        As for :func:`row_weights`.
+    x, y : array, shape (rows, ...)
+        The rows and their targets or labels.
+    least : int
+        Rows that there must be.
+
+    Returns
+    -------
+    x, y, weight : array
+        The weights have a mean of 1.
+    """
+    weight = row_weights(sample_weight, x)
+    counted = weight > 0.0
+    if counted.all():
+        return x, y, weight
+    if counted.sum() < least:
+        raise ParameterError(
+            f"sample_weight must be above 0 for at least {least} rows. Got "
+            f"{counted.sum()} of {len(x)}."
+        )
+    own = weight[counted]
+    return x[counted], y[counted], own / own.mean()
