@@ -17,7 +17,6 @@ from caveat.estimators.base import (
     DropoutEstimator,
     counted_rows,
     dense,
-    remedy_for_missing,
     row_weights,
 )
 from caveat.estimators.checking import validate_data
@@ -179,10 +178,9 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         DropoutClassifier
             This object.
         """
-        with remedy_for_missing(self):
-            matrix, labels = validate_data(
-                self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
-            )
+        matrix, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
+        )
         check_classification_targets(labels)
         x, labels = dense(matrix), column_or_1d(labels, warn=True)
         x, labels, weight = counted_rows(sample_weight, x, labels, least=2)
