@@ -7,6 +7,7 @@ comparisons, so a right generator would fail for less than one seed in 100,000.
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -181,7 +182,7 @@ def test_a_generator_gives_a_seed_and_moves_on():
     assert first != as_seed(generator)
 
 
-@pytest.mark.parametrize("seed", [True, 1.5, "1"])
+@pytest.mark.parametrize("seed", [True, 1.5, "1", torch.tensor(1.5), np.arange(2)])
 def test_other_seeds_are_refused(seed):
     with pytest.raises(InputTypeError, match=r"seed must be an integer.*Got"):
         as_seed(seed)

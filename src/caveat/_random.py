@@ -46,7 +46,13 @@ def as_seed(seed: Seed) -> int:
             f"seed must be an integer, a torch.Generator or None. "
             f"Got {seed!r} of type {type(seed).__name__}."
         )
-    return seed.__index__()
+    try:
+        return seed.__index__()
+    except TypeError as error:  # arrays and tensors all have the method
+        raise InputTypeError(
+            f"seed must be an integer, a torch.Generator or None. Got {seed!r}; pass "
+            f"int(...) of it."
+        ) from error
 
 
 def stream_key(seed: int, stream: str) -> int:

@@ -5,7 +5,9 @@ import pytest
 import torch
 from scipy import sparse
 
-from caveat.estimators.base import dense, regression_rows
+from caveat.errors import ParameterError
+from caveat.estimators import DropoutClassifier, DropoutRegressor
+from caveat.estimators.base import counted_rows, dense, regression_rows
 from tests.estimators.dropout_data import quick_regressor, rows
 
 
@@ -44,3 +46,27 @@ def test_rows_are_asked_for_in_parts(monkeypatch):
     model = quick_regressor(precision=4.0).fit(x, y)
     monkeypatch.setattr("caveat.estimators.base._AT_ONCE", 50 * 7)
     assert [len(part) for part in model._parts(x)] == [7] * 8 + [4]
+
+
+def test_rows_of_weight_zero_are_as_if_absent():
+    """Of the pool, too, which counts rows and looks at their spread."""
+    x, y = rows(12)
+    rng = np.random.default_rng(0)
+    more = np.vstack([x, rng.normal(size=(90, 3))])
+    weight = np.r_[np.full(12, 5.0), np.zeros(90)]
+    pool = DropoutRegressor(n_draws=20, random_state=0)
+    alone = pool.fit(x, y).predict(x, return_std=True)
+    far = np.r_[y, 1e3 + rng.normal(size=90)]
+    beside = pool.fit(more, far, sample_weight=weight).predict(x, return_std=True)
+    assert np.array_equal(alone, beside)
+    sign = y > np.median(y)
+    labels = np.r_[sign.astype(int), np.full(90, 7)]
+    model = DropoutClassifier(n_draws=20, random_state=0)
+    expected = model.fit(x, sign.astype(int)).predict_proba(x)
+    found = model.fit(more, labels, sample_weight=weight).predict_proba(x)
+    assert np.array_equal(found, expected)
+
+
+def test_some_rows_must_count():
+    with pytest.raises(ParameterError, match=r"at least 2 rows\. Got 1 of 3"):
+        counted_rows([0.0, 3.0, 0.0], np.eye(3), np.ones(3), least=2)

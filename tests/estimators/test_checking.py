@@ -33,6 +33,13 @@ def test_no_message_is_longer_than_600_characters(model):
 
 
 @pytest.mark.parametrize("model", ALL, ids=lambda m: type(m).__name__)
+def test_missing_values_have_a_remedy(model):
+    remedy = rf"make_pipeline\(SimpleImputer\(\), {type(model).__name__}\(\)\)"
+    with pytest.raises(ParameterError, match=remedy):
+        model.fit(np.where(X > 2.0, np.nan, X), Y > 0)
+
+
+@pytest.mark.parametrize("model", ALL, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 def test_numbers_whose_squares_overflow_are_refused(model, make):
     with pytest.raises(ParameterError, match="divide by their scale"):

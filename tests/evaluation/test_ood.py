@@ -72,6 +72,11 @@ def test_both_kinds_are_needed(classifier):
         auroc(np.zeros(0), np.zeros(2))
 
 
+def test_nan_has_no_rank():
+    with pytest.raises(ParameterError, match="1 of 2 rows"):
+        auroc(np.zeros(3), np.array([1.0, np.nan]))
+
+
 def test_kinds_may_be_regressions():
     near = GaussianPredictive.from_draws(torch.randn(9, 5), precision=1.0)
     far = GaussianPredictive.from_draws(9 * torch.randn(9, 5), precision=1.0)

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from torch import nn
 
 import caveat
@@ -377,6 +378,21 @@ def test_a_block_refuses_a_call_that_it_cannot_see():
 def test_arrays_without_numbers_are_refused(array):
     with pytest.raises(InputTypeError, match="must hold numbers"):
         MCDropout(net()).draws(array, n_draws=2)
+
+
+def test_a_matrix_of_scipy_is_refused():
+    with pytest.raises(InputTypeError, match=r"csr_matrix.*toarray\(\)"):
+        MCDropout(net()).draws(csr_matrix(X.numpy()), n_draws=2)
+
+
+def test_a_module_without_forward():
+    class Held(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = net()
+
+    with pytest.raises(InputTypeError, match=r"Held.*pass .*\(model\.body\)"):
+        MCDropout(Held()).draws(X, n_draws=2)
 
 
 RAGGED = [[1.0], [2.0, 3.0]]

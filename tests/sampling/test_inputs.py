@@ -1,6 +1,5 @@
 """Kinds of input, batching, picked outputs, tolerance, dtypes and devices."""
 
-import warnings
 from functools import partial
 
 import pytest
@@ -204,11 +203,11 @@ def test_smaller_tolerance_takes_more_draws():
 
 
 def test_tolerance_respects_its_cap():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CaveatWarning)  # it may say that it stopped
-        plain = sampler(analytic=False)
+    plain = sampler(analytic=False)
+    with pytest.warns(CaveatWarning, match="after max_draws=64") as caught:
         found = plain.regress(X, precision=1e6, tolerance=1e-4, max_draws=64)
     assert found.n_draws == 64
+    assert caught[0].filename == __file__
 
 
 def test_tolerance_holds_for_classes():

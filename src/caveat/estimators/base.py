@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -176,10 +175,9 @@ class DropoutEstimator(BaseEstimator):  # type: ignore[misc]
     def _matrix(self, X: Any) -> Array:
         """Checked rows to predict for."""
         check_is_fitted(self, "networks_")
-        with remedy_for_missing(self):
-            rows = validate_data(
-                self, X, accept_sparse="csr", dtype=np.float64, reset=False
-            )
+        rows = validate_data(
+            self, X, accept_sparse="csr", dtype=np.float64, reset=False
+        )
         return dense(rows)
 
     def _draws(self, x: Array, *, n_draws: int, seed: int = 0) -> Draws:
@@ -341,35 +339,17 @@ def regression_rows(
     -------
     X, y : array
     """
-    with remedy_for_missing(estimator):
-        matrix, targets = validate_data(
-            estimator,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=np.float64,
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=least,
-        )
+    matrix, targets = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=np.float64,
+        multi_output=True,
+        y_numeric=True,
+        ensure_min_samples=least,
+    )
     return dense(matrix), np.asarray(targets, dtype=np.float64)
-
-
-_MISSING = """Input X contains NaN: missing values are not accepted. Impute them first:
-make_pipeline(SimpleImputer(), {name}()), of sklearn.pipeline and sklearn.impute; or
-drop those rows."""
-
-
-@contextmanager
-def remedy_for_missing(estimator: BaseEstimator) -> Iterator[None]:
-    """Say what to do about missing values where scikit-learn refuses them."""
-    try:
-        yield
-    except ValueError as error:
-        if "Input X contains NaN" not in str(error):
-            raise
-        name = type(estimator).__name__
-        raise ParameterError(_MISSING.format(name=name)) from error
 
 
 def row_weights(sample_weight: Any, x: Array) -> Array:
@@ -392,3 +372,37 @@ def row_weights(sample_weight: Any, x: Array) -> Array:
         sample_weight, x, dtype=np.float64, ensure_non_negative=True
     )
     return np.asarray(found / found.mean())
+
+
+def counted_rows(
+    sample_weight: Any, x: Array, y: Array, *, least: int
+) -> tuple[Array, Array, Array]:
+    """The rows that count, and their weights: one of weight 0 is as if it were absent.
+
+    Were it kept, it would still be a row wherever rows are counted.
+
+    Parameters
+    ----------
+    sample_weight : array-like, shape (rows,), number, or None
+        As for :func:`row_weights`.
+    x, y : array, shape (rows, ...)
+        The rows and their targets or labels.
+    least : int
+        Rows that there must be.
+
+    Returns
+    -------
+    x, y, weight : array
+        The weights have a mean of 1.
+    """
+    weight = row_weights(sample_weight, x)
+    counted = weight > 0.0
+    if counted.all():
+        return x, y, weight
+    if counted.sum() < least:
+        raise ParameterError(
+            f"sample_weight must be above 0 for at least {least} rows. Got "
+            f"{counted.sum()} of {len(x)}."
+        )
+    own = weight[counted]
+    return x[counted], y[counted], own / own.mean()

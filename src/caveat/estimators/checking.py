@@ -10,6 +10,9 @@ from sklearn.utils import validation as sklearn_validation
 from caveat.errors import LONGEST, ParameterError
 
 _LARGEST = 1e150  # whose square is still a number
+_MISSING = """Input X contains NaN: missing values are not accepted. Impute them first:
+make_pipeline(SimpleImputer(), {name}()), of sklearn.pipeline and sklearn.impute; or
+drop those rows."""
 
 
 def validate_data(estimator: Any, *tables: Any, **settings: Any) -> Any:
@@ -28,7 +31,14 @@ def validate_data(estimator: Any, *tables: Any, **settings: Any) -> Any:
     -------
     X, or X and y
     """
-    return _checked(sklearn_validation.validate_data, estimator, *tables, **settings)
+    try:
+        check = sklearn_validation.validate_data
+        return _checked(check, estimator, *tables, **settings)
+    except ValueError as error:
+        if "Input X contains NaN" not in str(error):
+            raise
+        name = type(estimator).__name__
+        raise ParameterError(_MISSING.format(name=name)) from error
 
 
 def validate_pair(X: Any, y: Any, **settings: Any) -> Any:

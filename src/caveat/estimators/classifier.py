@@ -15,8 +15,8 @@ from caveat.errors import ParameterError
 from caveat.estimators.base import (
     Array,
     DropoutEstimator,
+    counted_rows,
     dense,
-    remedy_for_missing,
     row_weights,
 )
 from caveat.estimators.checking import validate_data
@@ -170,26 +170,27 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         y : array, shape (rows,)
             Labels of at least two classes: numbers, texts or bools.
         sample_weight : array, shape (rows,), optional
-            How much each row counts, beside its class; only their ratios matter.
+            How much each row counts, beside its class; only their ratios matter, and a
+            row of weight 0 is as if it were absent: so is a class of such rows alone.
 
         Returns
         -------
         DropoutClassifier
             This object.
         """
-        with remedy_for_missing(self):
-            matrix, labels = validate_data(
-                self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
-            )
+        matrix, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
+        )
         check_classification_targets(labels)
         x, labels = dense(matrix), column_or_1d(labels, warn=True)
+        x, labels, weight = counted_rows(sample_weight, x, labels, least=2)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ParameterError(
                 f"y must hold labels of at least two classes. Got only one class, "
                 f"{self.classes_[0]!r}."
             )
-        weight = self._weights(sample_weight, x, labels)
+        weight = self._weights(weight, x, labels)
         seed, preset = self._fresh_seed(), preset_of(self)
         if preset is not None:
             return self._choose(preset, x, numbers, weight, seed)
@@ -198,9 +199,8 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         self._keep(trainer.fit(x, targets, precision=1.0), seed)
         return self
 
-    def _weights(self, sample_weight: Any, x: Array, labels: NDArray[Any]) -> Array:
+    def _weights(self, weight: Array, x: Array, labels: NDArray[Any]) -> Array:
         """Of rows, by themselves and by their class; mean 1."""
-        weight = row_weights(sample_weight, x)
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, labels)
         return row_weights(weight, x)

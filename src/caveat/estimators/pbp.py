@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from caveat import _validation as validation
 from caveat.errors import InputTypeError
-from caveat.estimators.base import dense, remedy_for_missing
+from caveat.estimators.base import dense
 from caveat.estimators.checking import validate_data
 from caveat.estimators.seeds import seed_of
 from caveat.evaluation.targets import observed_values
@@ -114,16 +114,15 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._widths(),
             validation.positive_int("n_epochs", self.n_epochs),
         )
-        with remedy_for_missing(self):
-            matrix, targets = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse="csr",
-                dtype=np.float64,
-                y_numeric=True,
-                ensure_min_samples=2,
-            )
+        matrix, targets = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=np.float64,
+            y_numeric=True,
+            ensure_min_samples=2,
+        )
         found = fit_pbp(
             [dense(matrix)],
             [np.asarray(targets, dtype=np.float64)],
@@ -191,10 +190,9 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             as independent: an approximation, without draws.
         """
         check_is_fitted(self, "fit_")
-        with remedy_for_missing(self):
-            rows = validate_data(
-                self, X, accept_sparse="csr", dtype=np.float64, reset=False
-            )
+        rows = validate_data(
+            self, X, accept_sparse="csr", dtype=np.float64, reset=False
+        )
         return self.fit_.predictive(dense(rows))
 
     def log_likelihood(self, X: Any, y: Any) -> float:

@@ -13,8 +13,8 @@ from caveat.errors import InputTypeError, ShapeError
 from caveat.estimators.base import (
     Array,
     DropoutEstimator,
+    counted_rows,
     regression_rows,
-    row_weights,
 )
 from caveat.estimators.noise_head import NoiseHead
 from caveat.estimators.presets import AUTO, preset_of
@@ -202,7 +202,8 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         y : array, shape (rows,) or (rows, outputs)
             Targets.
         sample_weight : array, shape (rows,), optional
-            How much each row counts; only their ratios matter.
+            How much each row counts; only their ratios matter, and a row of weight 0
+            is as if it were absent.
 
         Returns
         -------
@@ -214,7 +215,7 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         self._is_vector = targets.ndim == 1
         targets = targets.reshape(len(x), -1)
         self.n_outputs_ = targets.shape[1]
-        weight = row_weights(sample_weight, x)
+        x, targets, weight = counted_rows(sample_weight, x, targets, least=2)
         seed, preset = self._fresh_seed(), preset_of(self)
         if preset is not None:
             return self._choose(preset, x, targets, weight, seed)

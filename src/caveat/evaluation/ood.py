@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from caveat.errors import ParameterError
 from caveat.evaluation.estimates import Array, Estimate, mean_error
 from caveat.evaluation.losses import misclassified
-from caveat.evaluation.scores import Score, score_of
+from caveat.evaluation.scores import Score, score_of, scores_of_rows
 from caveat.predictive import ClassificationPredictive, Predictive
 
 
@@ -83,12 +83,13 @@ def auroc(low: Array, high: Array) -> Estimate:
     Parameters
     ----------
     low, high : array
-        Scores of the two kinds of rows, at least one each.
+        Scores of the two kinds of rows, at least one each; not NaN.
 
     Returns
     -------
     Estimate
     """
+    low, high = scores_of_rows(low), scores_of_rows(high)
     if not (len(low) and len(high)):
         raise ParameterError(
             f"There must be rows of both kinds. Got {len(low)} and {len(high)}."

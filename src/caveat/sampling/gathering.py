@@ -1,5 +1,6 @@
 """The draws of all batches on their way to a predictive: kept, or summed up."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from torch import Tensor
 from caveat import _validation as check
 from caveat._memory import give_back
 from caveat._progress import ProgressBar
+from caveat.errors import CaveatWarning
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -22,6 +24,7 @@ from caveat.predictive.strata import Evidences, Seen, Stratification, pooled
 from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.outputs import Picker, same_shape
+from caveat.sampling.plans import levels_to_the_user
 from caveat.sampling.shelf import Shelf
 from caveat.sampling.sources import Batches
 
@@ -29,6 +32,9 @@ MAX_DRAWS = 10_000
 _FIRST_ROUND = 32  # draws before a tolerance is first looked at
 _TIDY_EVERY = 4  # batches
 _BLOCK = 1 << 20  # numbers gathered before they are summarised
+_MISSED = """tolerance={tolerance:g} was not reached: after max_draws={done} the worst
+Monte Carlo error is {worst:.2g} of the predictive spread. Raise max_draws, or ask for
+less."""
 
 Accumulator = GaussianAccumulator | CategoricalAccumulator
 
@@ -330,13 +336,17 @@ class Gathering:
         return _Sums(done, accumulator, pending, found, beside, reading.design)
 
     def _next(self, parts: Sequence[_Sums]) -> range:
-        """The next round of all batches; empty if their errors will do."""
-        done = parts[0].n_draws
-        if self.rounds.tolerance is None or done >= self.rounds.max_draws:
+        """The next round of all batches; empty if their errors will do, or must."""
+        done, tolerance = parts[0].n_draws, self.rounds.tolerance
+        if tolerance is None:
             return range(0)
         evidence = _evidence(parts)
         worst = max(self._error(n, part, evidence) for n, part in enumerate(parts))
-        return self.rounds.after(done, worst)
+        numbers = self.rounds.after(done, worst)
+        if not numbers and worst > tolerance:
+            message = _MISSED.format(tolerance=tolerance, done=done, worst=worst)
+            warnings.warn(message, CaveatWarning, stacklevel=levels_to_the_user())
+        return numbers
 
     def _done(self, parts: Sequence[_Sums]) -> list[Part]:
         """With the errors that all batches tell together."""

@@ -101,6 +101,12 @@ def _array_of_table(value: Any, whole: bool) -> Any:
 
     A column of real numbers is a table of one column, (rows, 1).
     """
+    if type(value).__module__.startswith("scipy.sparse"):
+        raise InputTypeError(
+            f"A network takes tensors and arrays. Got a {type(value).__name__} of "
+            f"shape {value.shape}; pass x.toarray(), some rows at a time if there are "
+            f"many."
+        )
     if isinstance(value, _PLAIN) or not hasattr(value, "to_numpy"):
         return value
     array = np.array(value.to_numpy())  # a copy: some frames lend what is read-only

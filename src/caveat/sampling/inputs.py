@@ -347,11 +347,22 @@ def telling(batch: Batch, model: nn.Module) -> Iterator[None]:
     except CaveatError:
         raise
     except Exception as error:
+        if 'missing the required "forward"' in str(error):
+            raise InputTypeError(_without_forward(model)) from error
         if (reason := misfit(batch, model, error)) is not None:
             raise InputTypeError(f"{reason} ({error})") from error
         if (reason := wrong_shape(batch, model, error)) is not None:
             raise ShapeError(f"{reason} It says: {error}") from error
         raise
+
+
+def _without_forward(model: nn.Module) -> str:
+    parts = [f"model.{name}" for name, _ in model.named_children()]
+    return (
+        f"model must have a forward method. Got {type(model).__name__}, which has none;"
+        f" pass the network inside it ({', '.join(parts[:5]) or 'none'}), or write "
+        f"forward."
+    )
 
 
 def wrong_shape(batch: Batch, model: nn.Module, error: Exception) -> str | None:

@@ -289,10 +289,10 @@ def _state(seen: Survey) -> Any:
 
 def _warn(plan: Plan) -> None:
     if plan.note is not None:
-        warnings.warn(plan.note, CaveatWarning, stacklevel=_levels_to_the_user())
+        warnings.warn(plan.note, CaveatWarning, stacklevel=levels_to_the_user())
 
 
-def _levels_to_the_user() -> int:
+def levels_to_the_user() -> int:
     """How many frames above the caller are ours, or torch's."""
     frame, levels = sys._getframe(1), 1
     while frame.f_back and _module(frame).startswith(_NOT_THE_USER):

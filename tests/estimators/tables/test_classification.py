@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.datasets import load_iris
 
 from caveat.errors import CaveatWarning
+from caveat.estimators.tables.budget import Budget
 from caveat.estimators.tables.classification import PRIOR, fit_classification
 from tests.estimators.tables.data import CHEAP, only_noise
 
@@ -50,6 +52,14 @@ def test_wrong_labels_do_not_make_it_too_sure():
     found = fitted(x[:300], labels[:300])
     best = 0.15 * np.log(0.15) + 0.85 * np.log(0.85)
     assert log_likelihood(found, x[300:], labels[300:]) > best - 0.1
+
+
+def test_a_few_rows_that_are_all_right_do_not_make_it_surer():
+    """A factor on all weights costs what their sum does: it gained half a nat here."""
+    x, labels = load_iris(return_X_y=True)
+    rows = np.random.default_rng(2).permutation(150)[:15]
+    found = fitted(x[rows], labels[rows], budget=Budget(()))
+    assert found.table.weights.sum() < 1.5
 
 
 def test_networks_are_used_where_columns_act_together():

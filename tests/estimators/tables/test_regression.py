@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from caveat.errors import CaveatWarning
+from caveat.estimators.tables.budget import Budget
 from caveat.estimators.tables.nets import Nets
-from caveat.estimators.tables.regression import CONSTANT, fit_regression
+from caveat.estimators.tables.regression import CONSTANT, _smooth, fit_regression
 from caveat.predictive import GaussianPredictive
 from tests.estimators.tables.data import CHEAP, a_line, only_noise
 
@@ -157,3 +158,43 @@ def test_a_mistyped_input_does_not_carry_the_mean_away():
     typed = x[300:] * [1000, 1]
     mean = predictive(found.table, typed).mean.squeeze(-1).numpy()
     assert np.abs(mean - y.mean()).max() < 10 * (y.max() - y.min())
+
+
+def test_beyond_the_bounds_the_draws_go_on_and_the_mean_does_not():
+    x, y = a_line(60)
+    found = fitted(x, y, budget=Budget(()))
+    columns = found.table.columns
+    rows = np.zeros((3, 3))
+    rows[:, 2] = columns.high[2] + np.array([0.0, 5.0, 10.0])
+    own = predictive(found.table, rows)
+    mean, std = own.mean.squeeze(-1).numpy(), own.std.squeeze(-1).numpy()
+    assert np.allclose(mean, mean[0], atol=1e-6)
+    truth = 3.0 * (rows[:, 2] - rows[0, 2])  # of the line, from the bound on
+    assert np.allclose(std[1:], np.hypot(truth[1:], std[0]), rtol=0.15)
+    alone, _ = found.table.draws(rows[:1], n_draws=50, seed=0)
+    beside, _ = found.table.draws(rows, n_draws=50, seed=0)
+    assert np.allclose(alone, beside[:, :1], atol=1e-9)
+
+
+def test_a_mixture_of_draws_has_no_gaps():
+    """Narrow draws that lie apart keep their mean and variance, and become wider."""
+    rng = np.random.default_rng(0)
+    means, tau = rng.normal(size=(50, 2, 1)), np.full((50, 2, 1), 1e6)
+    tau[:, 1] = 1.0  # as wide as they are apart: left as they are
+    found, wider = _smooth(means.copy(), tau.copy())
+    assert np.array_equal(found[:, 1], means[:, 1])
+    assert np.array_equal(wider[:, 1], tau[:, 1])
+    assert np.allclose(found.mean(0), means.mean(0))
+    before, after = means.var(0) + 1.0 / tau[0], found.var(0) + 1.0 / wider[0]
+    assert np.allclose(before, after)
+    assert np.allclose(1.0 / wider[0, 0], 0.25 * after[0])
+
+
+def test_a_constant_target_has_units_of_its_own():
+    x, _ = a_line(30)
+    each = [
+        predictive(fitted(x, np.full(30, c), budget=Budget(())).table, x[:1])
+        for c in (2.0, 2e-9)
+    ]
+    ratio = float(each[0].std / each[1].std)
+    assert ratio == pytest.approx(1e9, rel=1e-6)

@@ -8,6 +8,7 @@ from caveat.estimators.tables.weights import (
     logit_weights,
     mean_shares,
     student_log_density,
+    tie_price,
 )
 
 ONES = np.ones(400)
@@ -66,3 +67,7 @@ def test_logits_are_made_less_sure_and_noise_is_left_out():
     logits = np.stack([prior, sure, noise])
     found = logit_weights(logits, labels, [0.0, 1.0, 3.0], np.ones(600))
     assert 0.15 < found[1] < 0.4 and found[2] < 0.15
+
+
+def test_a_sum_of_one_has_no_price():
+    assert tie_price(1.0) == 0.0 and tie_price(2.0) == tie_price(0.0) == 2.0

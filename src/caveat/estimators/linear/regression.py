@@ -28,7 +28,9 @@ class BayesianDropoutRegression(DropoutLinearModel, LinearSettings):
         Whether there is an intercept, with a flat prior and never dropped.
     drop_to : {"zero", "mean"}, default "zero"
         What a dropped feature becomes. "mean", which needs an intercept, is what
-        centring X first amounts to; it is another model.
+        centring X first amounts to; it is another model. With "zero" the penalty grows
+        with the mean of a feature, so that one that is far from 0 and varies little (a
+        year, a temperature in kelvin) is shrunk to nothing, intercept or not.
     groups : array, shape (features,), optional
         Features with equal labels are dropped together.
     noise : {"bernoulli", "gaussian"}, default "bernoulli"

@@ -26,7 +26,7 @@ from caveat.estimators.tables.logistic import (
 from caveat.estimators.tables.nets import Lesson, Nets, train_nets
 from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate, is_above_zero
 from caveat.estimators.tables.views import RowsOfViews, Views
-from caveat.estimators.tables.weights import logit_weights
+from caveat.estimators.tables.weights import logit_weights, tie_price
 from caveat.evaluation.precision import search_scale
 from caveat.training.objectives import SoftmaxCrossEntropy
 from caveat.training.streams import mask_seed
@@ -331,14 +331,16 @@ class _Fit:
 
     def _sureness(self, names: Sequence[str], weights: Array) -> float:
         """A factor on all weights, as draws are mixed after the softmax."""
-        draws = self._pooled(names, weights)
+        draws, total = self._pooled(names, weights), float(weights.sum())
+
+        def gain(factor: float) -> float:
+            return self._value(factor * draws) * self.weight.sum() - tie_price(
+                factor * total
+            )
+
         low, high = _TEMPERATURES
-        found = search_scale(
-            lambda k: self._value(k * draws), low=low, high=high, tolerance=0.01
-        )
-        rows = len(self.labels)
-        gain = (found.log_likelihood - self._value(draws)) * rows
-        return found.scale if gain > 0.5 else 1.0
+        found = search_scale(gain, low=low, high=high, tolerance=0.01)
+        return found.scale if found.log_likelihood - gain(1.0) > 0.5 else 1.0
 
     def _final(self, name: str) -> Logistic | Nets | None:
         """Logistic regressions of all rows; networks as they were validated."""

@@ -67,7 +67,11 @@ class Columns:
 
     def plain(self, x: Array) -> Array:
         """In robust units, without what is absurd: for a straight line."""
-        return (np.clip(x, self.low, self.high) - self.centre) / self.scale
+        return (self.inside(x) - self.centre) / self.scale
+
+    def inside(self, x: Array) -> Array:
+        """The nearest rows that all models tell apart: those within the bounds."""
+        return np.clip(x, self.low, self.high)
 
     def bounded(self, x: Array) -> Array:
         """The same, bent so that a far value counts little more than a large one."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from torch import nn
 
 from caveat.errors import CaveatWarning
@@ -41,7 +42,11 @@ _NET_COST = 4.0
 _FEWEST_FOR_LINES = 5  # rows
 _FLOOR = 0.05  # of a residual, in standard deviations, before its logarithm
 _HELD_DRAWS = 24
+_ROUNDING = 1e-13  # of a number, below which it has not changed
 _FAR = 4.0  # standard deviations, beyond which errors count alike
+_FARTHEST = 10.0  # widths of a column, beyond which a row is no farther out
+_FOR_SLOPES = 16  # draws
+_LEAST_NOISE = 0.25  # share of the variance, so that a mixture of draws has no gaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +114,12 @@ class TableRegression:
         """
         views = Views(self.columns, x)
         count = round(self.head_share * n_draws)
+        beyond = self._beyond(x, seed)
         means, tau = np.empty((2, n_draws, len(x), len(self.scale)))
         if count < n_draws:
-            means[count:], tau[count:] = self._pooled(
-                views, n_draws - count, seed, shift
-            )
+            drawn, own_tau = self._pooled(views, n_draws - count, seed, shift)
+            drawn += beyond * _normal_levels(len(drawn), seed)[:, None, None]
+            means[count:], tau[count:] = _smooth(drawn, own_tau)
         if count:
             assert self.heads is not None
             own = mask_seed(seed, 10**6 + 1)
@@ -125,6 +131,30 @@ class TableRegression:
     def turns(self) -> int:
         """Networks that take turns at the draws; 1 without any."""
         return max((len(p.lines) for p in self.parts if isinstance(p, Bent)), default=1)
+
+    def _beyond(self, x: Array, seed: int) -> Array:
+        """How far the mean would go on beyond the bounds of the columns.
+
+        The mean stays what it is at the bound. Whether it goes on nobody has seen, so
+        the draws do, to either side: by its slope over the last half of the columns.
+        """
+        found = np.zeros((len(x), len(self.scale)))
+        inside = self.columns.inside(x)
+        widths = self.columns.high - self.columns.low
+        excess = x - inside
+        share = np.abs(excess) / np.where(widths > 0, widths, np.inf)
+        far = share.max(1, initial=0.0)
+        out = np.flatnonzero(far > 0)
+        if not len(out):
+            return found
+        back = inside[out] - (0.5 / far[out])[:, None] * excess[out]
+        ends = [
+            self._pooled(Views(self.columns, rows), _FOR_SLOPES, seed, 0)[0].mean(0)
+            for rows in (inside[out], back)
+        ]
+        steps = np.minimum(far[out], _FARTHEST) / 0.5
+        found[out] = np.abs(ends[0] - ends[1]) * steps[:, None]
+        return found
 
     def _pooled(
         self, views: Views, n_draws: int, seed: int, shift: int
@@ -524,12 +554,41 @@ class _Fit:
 
 
 def _units(y: Array) -> tuple[Array, Array]:
-    """Medians and robust standard deviations of the targets; 1 if they are constant."""
+    """Medians and robust standard deviations of the targets; their size if constant."""
     first, centre, third = np.quantile(y, [0.25, 0.5, 0.75], axis=0)
     scale = (third - first) / 1.349
     std = y.std(0)
     scale = np.where(scale > 1e-6 * std, scale, std)
-    return centre, np.where(scale > 0, scale, 1.0)
+    size = np.abs(centre)
+    is_constant = scale <= _ROUNDING * size  # 0.1 thirty times has a std of 1e-17
+    return centre, np.where(is_constant, np.where(size > 0, size, 1.0), scale)
+
+
+def _normal_levels(number: int, seed: int) -> Array:
+    """Quantiles of N(0, 1) in random order: their mean is 0."""
+    rng = np.random.default_rng(mask_seed(seed, 10**6 + 2))
+    return rng.permutation(np.asarray(ndtri((np.arange(number) + 0.5) / number)))
+
+
+def _smooth(means: Array, tau: Array) -> tuple[Array, Array]:
+    """Draws whose noise is no small part of their spread, of the same variance.
+
+    Between narrow draws that lie far apart a mixture has gaps, which say nothing of y.
+    """
+    mean, spread = means.mean(0), means.var(0)
+    # A draw has the same factor on the precision of all rows: the middle one will do.
+    middle = np.argsort(tau[:, 0], axis=0)[len(tau) // 2]
+    noise = np.take_along_axis(1.0 / tau, middle[None, None], 0)[0]
+    least = _LEAST_NOISE * (spread + noise)
+    narrow = noise < least
+    if not narrow.any():
+        return means, tau
+    nearer = np.sqrt(1.0 - _LEAST_NOISE) * np.sqrt((spread + noise)[narrow])
+    means[:, narrow] = mean[narrow] + (means - mean)[:, narrow] * (
+        nearer / np.sqrt(spread[narrow])
+    )
+    tau[:, narrow] *= (noise / least)[narrow]
+    return means, tau
 
 
 def _level(y: Array, weight: Array) -> Array:

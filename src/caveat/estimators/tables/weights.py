@@ -151,9 +151,25 @@ def logit_weights(
         value = -weight @ (w @ own - norm[:, 0]) + prices @ w
         slope = -(own @ weight) + np.tensordot(logits, probs, 2) + prices
         excess = w.sum() - 1.0
-        return float(value + 0.5 * _TIED * excess**2), slope + _TIED * excess
+        return float(value + tie_price(w.sum())), slope + _TIED * excess
 
     start = np.full(len(costs), 1.0 / len(costs))
     bounds = [(0.0, 5.0)] * len(costs)
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
     return np.where(found.x < _LEAST, 0.0, found.x)
+
+
+def tie_price(total: float) -> float:
+    """Nats that weights of this sum cost: few rows do not say how sure to be.
+
+    Parameters
+    ----------
+    total : float
+        The sum of weights in a sum of logits.
+
+    Returns
+    -------
+    float
+        0 at a sum of 1.
+    """
+    return float(0.5 * _TIED * (total - 1.0) ** 2)
