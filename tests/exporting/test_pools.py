@@ -67,12 +67,12 @@ def check_regression(model, path, n_draws):
 
 
 @torch.no_grad()
-def told(model, outputs, seeds, n_draws):
+def told(model, outputs, seeds, n_draws, rows=X[:7]):
     """What the graph tells, draw by draw in torch, and what it has to tell."""
     is_numbers = isinstance(model, DropoutRegressor)
     asked = Question(outputs, not is_numbers, None, 0.9, None, None)
     subject = Pooled(model, asked)
-    batch = subject.batch(X[:7])
+    batch = subject.batch(rows)
     chunk = build(subject, batch, together=False).chunk
     (x,), _ = batch.arguments
     for seed in seeds:
@@ -97,6 +97,75 @@ def test_a_pool_of_networks_lines_and_noise(monkeypatch):
     for found, expected in told(all_parts(monkeypatch), REGRESSION, (0, 5), 20):
         for name in REGRESSION:
             assert_close(found[name], expected[name])
+
+
+def far_rows(columns):
+    """Rows inside, and 1, 5 and 100 widths outside, of one column and of several."""
+    found = [*X[:3]]
+    widths = columns.high - columns.low
+    for k in (1, 5, 100):
+        for which, end in (([0], 1), ([0], -1), ([1, 2], -1), ([0, 1, 2], 1)):
+            row = X[3].copy()
+            bound = columns.high if end > 0 else columns.low
+            row[which] = (bound + end * k * np.array([1.0, 0.7, 0.9]) * widths)[which]
+            found.append(row)
+    return np.stack(found)
+
+
+def assert_each_close(found, expected):
+    """Of each row, in units of its own spread."""
+    size = np.maximum(expected["std"].numpy(), 1.0)
+    for name in REGRESSION:
+        gap = np.abs(np.asarray(found[name]) - expected[name].numpy())
+        assert (gap < 1e-5 * size ** (1 + ("variance" in name))).all(), name
+
+
+def without_noise(model, df):
+    """The same of a target that has next to none."""
+    table = model._table
+    laws = tuple(replace(law, std=1e-3, df=df) for law in table.laws)
+    return replace(table, laws=laws)
+
+
+def test_a_pool_beyond_the_bounds_and_where_draws_are_narrow(monkeypatch):
+    model = all_parts(monkeypatch)
+    rows = far_rows(model._table.columns)
+    for found, expected in told(model, REGRESSION, (0, 5), 20, rows):
+        assert_each_close(found, expected)
+        std = expected["std"].numpy()
+        assert std[-4:].min() > 2 * std[:3].max()
+    for df in (np.inf, 3.0):
+        model._table = without_noise(model, df)
+        for found, expected in told(model, REGRESSION, (5,), 7, rows[2:7]):
+            assert_each_close(found, expected)
+            noise = 1.0 - expected["epistemic_variance"] / expected["std"].square()
+            assert (noise > 0.2499).all()
+            assert df < np.inf or (noise < 0.2501).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_noiseless", [False, True])
+def test_files_of_a_preset_beyond_the_bounds(is_noiseless, tmp_path):
+    x = X[:25] if is_noiseless else X
+    y = np.sin(2 * x[:, 0]) * (x[:, 1] + 1) if is_noiseless else Y
+    model = DropoutRegressor(preset="fast", random_state=0, progress=False).fit(x, y)
+    rows = far_rows(model._table.columns)
+    path = caveat.export(model, rows, tmp_path / "m.onnx", outputs=REGRESSION)
+    session = onnxruntime.InferenceSession(path)
+    caveat.export(model, rows[:4], tmp_path / "m.pt2", outputs=REGRESSION)
+    graph = torch.export.load(tmp_path / "m.pt2").module()
+    subject = Pooled(model, Question(REGRESSION, False, None, 0.95, None, None))
+    for own in (rows, rows[2:5]):
+        for seed in (0, 5):
+            expected = subject.truth(subject.batch(own), seed, 30)
+            given = {"x": own, "seed": np.array(seed), "n_draws": np.array(30)}
+            found = session.run(list(REGRESSION), given)
+            assert_each_close(dict(zip(REGRESSION, found, strict=True)), expected)
+            found = graph(*map(torch.as_tensor, given.values()))
+            assert_each_close(dict(zip(REGRESSION, found, strict=True)), expected)
+            if is_noiseless:
+                noise = 1.0 - expected["epistemic_variance"] / expected["std"].square()
+                assert noise.min() < 0.26  # narrow draws were smoothed
 
 
 def all_parts_of_a_classifier(monkeypatch):

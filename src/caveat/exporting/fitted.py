@@ -14,9 +14,14 @@ from torch import Tensor, nn
 from caveat._random import signed
 from caveat.errors import InputTypeError, ParameterError, UnsupportedModelError
 from caveat.estimators import DropoutClassifier, DropoutRegressor
-from caveat.estimators.tables.regression import NOISE_PLACE, TableRegression
+from caveat.estimators.tables.regression import (
+    BEYOND_PLACE,
+    NOISE_PLACE,
+    TableRegression,
+)
 from caveat.exporting.drawing import SiteNoise
 from caveat.exporting.pools import (
+    BEYOND_PATH,
     NETS_PATH,
     NOISE_PATH,
     ClassPool,
@@ -256,12 +261,13 @@ class Pooled(Fitted):
         return mask_seed(self.estimator._seed, 0)
 
     def readdressed(self, sites: Sequence[SiteNoise]) -> tuple[SiteNoise, ...]:
+        alone = {NOISE_PATH: NOISE_PLACE, BEYOND_PATH: BEYOND_PLACE}
         found = []
         for site in sites:
             path, number = site.spec.name.rsplit("#", 1)
             kind, *place = path.split(".")
-            if kind == NOISE_PATH:
-                own, stream = mask_seed(self._seed, NOISE_PLACE), f"#{number}"
+            if kind in alone:
+                own, stream = mask_seed(self._seed, alone[kind]), f"#{number}"
             elif kind == NETS_PATH:
                 part, _, net, layer = place
                 nets = self._table.parts[int(part)]

@@ -24,7 +24,14 @@ from caveat.estimators.tables.columns import BEND, Columns
 from caveat.estimators.tables.logistic import Logistic
 from caveat.estimators.tables.nets import Nets
 from caveat.estimators.tables.noise import SMALLEST, NoiseLaw
-from caveat.estimators.tables.regression import LINES, Bent, TableRegression
+from caveat.estimators.tables.regression import (
+    BACK,
+    FARTHEST,
+    LEAST_NOISE,
+    LINES,
+    Bent,
+    TableRegression,
+)
 from caveat.estimators.tables.ridge import Ridge
 from caveat.exporting.hashing import normal_quantile
 from caveat.exporting.summaries import (
@@ -37,7 +44,7 @@ from caveat.exporting.summaries import (
     pooled,
 )
 
-LINES_PATH, NETS_PATH, NOISE_PATH = "lines", "nets", "noise"
+LINES_PATH, NETS_PATH, NOISE_PATH, BEYOND_PATH = "lines", "nets", "noise", "beyond"
 _TINY = 1e-8  # as in ``Ridge.draws``
 _REACH, _CELLS = 7.0, 4096  # of a table of quantiles: standard deviations
 _STEP = 2.0 * _REACH / _CELLS
@@ -60,7 +67,7 @@ class ColumnViews(nn.Module):
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         """All views."""
-        plain = (torch.clamp(x, self.low, self.high) - self.centre) / self.scale
+        plain = (self.inside(x) - self.centre) / self.scale
         bounded = plain / torch.sqrt(1.0 + (plain / BEND).square())
         codes = [
             (x[:, i : i + 1] == getattr(self, name)).to(torch.float64)
@@ -78,6 +85,10 @@ class ColumnViews(nn.Module):
             "pieces": torch.cat([encoded, *steps], 1),
         }
 
+    def inside(self, x: Tensor) -> Tensor:
+        """The nearest rows within the bounds."""
+        return torch.clamp(x, self.low, self.high)
+
 
 class StraightLine(nn.Module):
     """``Ridge`` in torch: the mean at some rows, and draws around it."""
@@ -94,6 +105,10 @@ class StraightLine(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Means, (rows, outputs)."""
+        return self.means(x)
+
+    def means(self, x: Tensor) -> Tensor:
+        """The same, also of what draws."""
         return self.standard(x) @ self.weights + self.intercept
 
     def standard(self, x: Tensor) -> Tensor:
@@ -124,7 +139,7 @@ class DrawnLine(StraightLine):
         rest = torch.where(is_inside, torch.zeros_like(rest), rest)
         rank, outputs = self.spread.shape
         found = _times(along, self._normals(x, rank, outputs) * self.spread)
-        found = found + (z @ self.weights + self.intercept).unsqueeze(1)
+        found = found + self.means(x).unsqueeze(1)
         found = found + self.level * self._normals(x, 1, outputs).squeeze(2)
         outside = self._normals(x, z.shape[1], outputs) * self.free
         return found + _times(rest, outside)
@@ -161,6 +176,10 @@ class Level(nn.Module):
         normals = _normals(x, self._turns, 1, len(mean)).squeeze(2)
         return mean + error * normals
 
+    def means(self, x: Tensor) -> Tensor:
+        """The constant, which all rows share."""
+        return self.level[0]
+
 
 class Networks(nn.Module):
     """``Nets`` in torch."""
@@ -180,13 +199,18 @@ class Networks(nn.Module):
         z = (x - self.mean) / self.scale
         return torch.stack([net(z) for net in self.members], 1) * self.units
 
+    def means(self, x: Tensor) -> Tensor:
+        """The same without noise."""
+        z = (x - self.mean) / self.scale
+        return torch.stack([_without_noise(m, z) for m in self.members], 1) * self.units
+
 
 class RegressionPool(nn.Module):
     """One turn of a ``TableRegression`` in standard units.
 
-    Returns (rows, turns, 4, outputs): what of a draw is as it is, what is centred, the
-    log scale of the noise as far as the columns tell it, and numbers whose ranks say
-    which part of the noise's tails a draw has.
+    Returns (rows, turns, 5, outputs): what of a draw is as it is, what is centred, the
+    log scale of the noise as far as the columns tell it, numbers whose ranks say which
+    part of the noise's tails a draw has, and how far it goes on beyond the bounds.
     """
 
     def __init__(self, table: TableRegression) -> None:
@@ -211,11 +235,13 @@ class RegressionPool(nn.Module):
                 self._views.append((LINES[name].view,) * 2)
         self.spreads = None if table.spreads is None else StraightLine(table.spreads)
         self.noise = NoiseNumbers(table.laws, self.turns)
+        self.beyond = Numbers(self.turns)
 
     def forward(self, x: Tensor) -> Tensor:
         """See the class."""
         x = x.to(torch.float64)
         views = self.columns(x)
+        beyond = self._reach(x).unsqueeze(1) * self.beyond(x).unsqueeze(2)
         zeros = x.new_zeros(x.shape[0], self.turns, self._shares.shape[1])
         plain = centred = zeros
         for place, (view, net_view) in enumerate(self._views):
@@ -235,7 +261,46 @@ class RegressionPool(nn.Module):
             ]
             own = z @ self.spreads.weights[:width] + self.spreads.intercept
             logs = logs + own.unsqueeze(1)
-        return torch.stack([plain, centred, logs, self.noise(x) + zeros], 2)
+        return torch.stack([plain, centred, logs, self.noise(x) + zeros, beyond], 2)
+
+    def _reach(self, x: Tensor) -> Tensor:
+        """How far the mean would go on beyond the bounds, (rows, outputs)."""
+        inside = self.columns.inside(x)
+        widths = self.columns.high - self.columns.low
+        has_width = widths > 0
+        excess = (x - inside) / torch.where(has_width, widths, torch.ones_like(widths))
+        excess = torch.where(has_width, excess, torch.zeros_like(excess))
+        far = excess.abs().amax(1, keepdim=True)
+        share = excess / torch.where(far > 0, far, torch.ones_like(far))
+        back = inside - BACK * share * widths
+        gap = self._mean(inside) - self._mean(back)
+        return gap.abs() * (far.clamp_max(FARTHEST) / BACK)
+
+    def _mean(self, x: Tensor) -> Tensor:
+        """What is drawn around, (rows, outputs): networks without their noise."""
+        views = self.columns(x)
+        found = x.new_zeros(x.shape[0], self._shares.shape[1])
+        for place, (view, net_view) in enumerate(self._views):
+            key, share = str(place), _buffer(self._shares[place])
+            part: Any = self.lines[key] if key in self.lines else self.nets[key]
+            if key in self.lines:
+                found = found + share * part.means(views[view])
+            else:
+                bent = part.means(views[net_view]).mean(1)
+                found = found + share * (bent + self.straight[key](views[view]))
+        return found
+
+
+class Numbers(nn.Module):
+    """A standard normal number for each turn."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__()
+        self._turns = turns
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(rows, turns)."""
+        return _normals(x, self._turns)
 
 
 class NoiseNumbers(nn.Module):
@@ -356,13 +421,14 @@ class PoolSummary(DrawSummary):
                 line.scale[-count:]
             )
             logs = logs + z @ _buffer(line.weights[-count:])
-        variance = torch.stack(
-            [
-                _noise_variance(law, logs[:, d], numbers[:, :, d])
-                for d, law in enumerate(table.laws)
-            ],
-            -1,
-        )
+        beyond = pooled(kept[:, :, :, 4])
+        standard = standard + (beyond - beyond.mean(0))
+        each = [
+            _noise_variance(law, logs[:, d], numbers[:, :, d])
+            for d, law in enumerate(table.laws)
+        ]
+        variance, middle = (torch.stack(parts, -1) for parts in zip(*each, strict=True))
+        standard, variance = _smooth(standard, variance, middle)
         scale = _buffer(table.scale)
         means = standard * scale + _buffer(table.centre)
         noise = variance * scale.square()
@@ -384,16 +450,36 @@ class PoolSummary(DrawSummary):
         return {name: value.to(self.dtype) for name, value in found.items()}
 
 
-def _noise_variance(law: NoiseLaw, logs: Tensor, numbers: Tensor) -> Tensor:
-    """Of each draw and row, in standard units, as ``NoiseLaw`` has it."""
+def _noise_variance(
+    law: NoiseLaw, logs: Tensor, numbers: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Of each draw and row, in standard units, as ``NoiseLaw`` has it; of the middle.
+
+    The middle is that of the precisions of a row, (rows,).
+    """
     scales = (law.std * torch.exp(law.strength * logs)).clamp_min(SMALLEST)
+    squares = scales.square()
     if not np.isfinite(law.df):
-        return scales.square().expand_as(numbers)
+        return squares.expand_as(numbers), squares
     ranks = numbers.argsort(0).argsort(0).to(torch.float64)
     count = torch.ones_like(numbers[:, :1]).sum(0)
-    return scales.square() / gamma_factors(
-        law.df, normal_quantile((ranks + 0.5) / count)
+    quantiles = normal_quantile((ranks + 0.5) / count)
+    middle = normal_quantile(((count / 2.0).floor() + 0.5) / count)
+    return (
+        squares / gamma_factors(law.df, quantiles),
+        squares / gamma_factors(law.df, middle),
     )
+
+
+def _smooth(means: Tensor, variance: Tensor, middle: Tensor) -> tuple[Tensor, Tensor]:
+    """That of ``TableRegression``, of draws (draws, rows, outputs)."""
+    mean = means.mean(0)
+    spread = (means - mean).square().mean(0)
+    least = LEAST_NOISE * (spread + middle)
+    narrow, one = middle < least, torch.ones_like(spread)
+    nearer = (1.0 - LEAST_NOISE) * (spread + middle) / torch.where(narrow, spread, one)
+    means = mean + (means - mean) * torch.where(narrow, nearer, one).sqrt()
+    return means, variance * torch.where(narrow, least / middle, one)
 
 
 def gamma_factors(df: float, z: Tensor) -> Tensor:
@@ -453,6 +539,14 @@ def _centred(kept: Tensor) -> Tensor:
 def _tame(logits: Tensor) -> Tensor:
     """``tame`` of the classification."""
     return (logits - logits.mean(-1, keepdim=True)).clamp(-SURE, SURE)
+
+
+def _without_noise(net: nn.Module, z: Tensor) -> Tensor:
+    """What a network tells with its masks left out."""
+    for layer in net.children():
+        if not isinstance(layer, nn.Dropout):
+            z = layer(z)
+    return z
 
 
 def _normals(x: Tensor, turns: int, *shape: int) -> Tensor:

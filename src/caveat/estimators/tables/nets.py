@@ -109,6 +109,13 @@ class Nets:
         found = fleet.draws(z, n_draws=n_draws, seed=seed).numpy()
         return np.asarray(found * units[:, None, :])
 
+    def means(self, x: Array) -> Array:
+        """Outputs without noise, (networks, rows, outputs)."""
+        z = torch.from_numpy((x - self.mean) / self.scale)
+        return np.asarray(
+            self._fleet().mean_outputs(z).numpy() * self.units[:, None, :]
+        )
+
     def seeds(self, seed: int) -> list[int]:
         """Those of the masks of each network, if ``seed`` is that of all."""
         fleet = self._fleet()

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from torch import nn
 
 from caveat.errors import CaveatWarning
@@ -35,7 +34,8 @@ from caveat.training.streams import mask_seed
 Array = NDArray[np.float64]
 
 CONSTANT = "constant"
-NOISE_PLACE = 10**6  # of the seed of the noise among those of the parts
+# Of the seeds among those of the parts: of the noise, of heads, of what lies outside.
+NOISE_PLACE, _HEADS_PLACE, BEYOND_PLACE = 10**6, 10**6 + 1, 10**6 + 2
 _COSTS = {CONSTANT: 0.0, "linear": 0.5, "robust linear": 1.5}
 _LINE_COST = 2.5
 _NET_COST = 4.0
@@ -44,9 +44,9 @@ _FLOOR = 0.05  # of a residual, in standard deviations, before its logarithm
 _HELD_DRAWS = 24
 _ROUNDING = 1e-13  # of a number, below which it has not changed
 _FAR = 4.0  # standard deviations, beyond which errors count alike
-_FARTHEST = 10.0  # widths of a column, beyond which a row is no farther out
-_FOR_SLOPES = 16  # draws
-_LEAST_NOISE = 0.25  # share of the variance, so that a mixture of draws has no gaps
+FARTHEST = 10.0  # widths of a column, beyond which a row is no farther out
+BACK = 0.5  # widths of a column, over which the slope at its bound is taken
+LEAST_NOISE = 0.25  # share of the variance, so that a mixture of draws has no gaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,13 @@ class Bent:
     view: str
     lines: tuple[Ridge, ...]
     nets: Nets
+
+    def straight(self, views: Views | RowsOfViews, only: int | None = None) -> Array:
+        """The mean of its lines, or that of one."""
+        lines = self.lines if only is None else [self.lines[only]]
+        return np.asarray(
+            np.mean([line.predict(views[self.view]) for line in lines], 0)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,15 +121,14 @@ class TableRegression:
         """
         views = Views(self.columns, x)
         count = round(self.head_share * n_draws)
-        beyond = self._beyond(x, seed)
         means, tau = np.empty((2, n_draws, len(x), len(self.scale)))
         if count < n_draws:
             drawn, own_tau = self._pooled(views, n_draws - count, seed, shift)
-            drawn += beyond * _normal_levels(len(drawn), seed)[:, None, None]
+            drawn += self._beyond(x, len(drawn), mask_seed(seed, BEYOND_PLACE) + shift)
             means[count:], tau[count:] = _smooth(drawn, own_tau)
         if count:
             assert self.heads is not None
-            own = mask_seed(seed, 10**6 + 1)
+            own = mask_seed(seed, _HEADS_PLACE)
             means[:count], logs = self.heads.draws(views, n_draws=count, seed=own)
             tau[:count] = np.exp(logs)
         return means * self.scale + self.centre, tau / np.square(self.scale)
@@ -132,28 +138,41 @@ class TableRegression:
         """Networks that take turns at the draws; 1 without any."""
         return max((len(p.lines) for p in self.parts if isinstance(p, Bent)), default=1)
 
-    def _beyond(self, x: Array, seed: int) -> Array:
-        """How far the mean would go on beyond the bounds of the columns.
+    def _beyond(self, x: Array, number: int, seed: int) -> Array:
+        """How far draws (draws, rows, outputs) go on beyond the bounds of the columns.
 
         The mean stays what it is at the bound. Whether it goes on nobody has seen, so
         the draws do, to either side: by its slope over the last half of the columns.
         """
-        found = np.zeros((len(x), len(self.scale)))
+        levels = AddressedNormals(seed, self.turns).standard_normal((number,))
+        reach = np.zeros((len(x), len(self.scale)))
         inside = self.columns.inside(x)
         widths = self.columns.high - self.columns.low
-        excess = x - inside
-        share = np.abs(excess) / np.where(widths > 0, widths, np.inf)
-        far = share.max(1, initial=0.0)
+        excess = (x - inside) / np.where(widths > 0, widths, np.inf)
+        far = np.abs(excess).max(1, initial=0.0)
         out = np.flatnonzero(far > 0)
-        if not len(out):
-            return found
-        back = inside[out] - (0.5 / far[out])[:, None] * excess[out]
-        ends = [
-            self._pooled(Views(self.columns, rows), _FOR_SLOPES, seed, 0)[0].mean(0)
-            for rows in (inside[out], back)
-        ]
-        steps = np.minimum(far[out], _FARTHEST) / 0.5
-        found[out] = np.abs(ends[0] - ends[1]) * steps[:, None]
+        if len(out):
+            # The farthest column goes back by just as much however far out it is.
+            share = excess[out] / far[out, None]
+            ends = [
+                self._mean(Views(self.columns, rows))
+                for rows in (inside[out], inside[out] - BACK * share * widths)
+            ]
+            steps = np.minimum(far[out], FARTHEST) / BACK
+            reach[out] = np.abs(ends[0] - ends[1]) * steps[:, None]
+        return np.asarray((levels - levels.mean())[:, None, None] * reach)
+
+    def _mean(self, views: Views) -> Array:
+        """What is drawn around, in standard units: networks without their noise."""
+        found = np.zeros((len(views), len(self.scale)))
+        for share, name, part in zip(self.shares, self.names, self.parts, strict=True):
+            if part is None:
+                found += share * self.level[0]
+            elif isinstance(part, Bent):
+                bent = part.nets.means(views[part.nets.view]).mean(0)
+                found += share * (bent + part.straight(views))
+            else:
+                found += share * part.predict(views[LINES[name].view])
         return found
 
     def _pooled(
@@ -242,11 +261,9 @@ def bent_draws(
     each = -(-n_draws // count)
     x = views[part.nets.view]
     bent = part.nets.draws(x, n_draws=each, seed=seed, only=only, shift=shift)
-    lines = part.lines if only is None else [part.lines[only]]
-    straight = np.mean([line.predict(views[part.view]) for line in lines], 0)
     own = bent.mean(0)
     found = (bent - own).reshape(-1, *bent.shape[2:])[:n_draws]
-    return np.asarray(found + own.mean(0) + straight)
+    return np.asarray(found + own.mean(0) + part.straight(views, only))
 
 
 class FittedRegression(NamedTuple):
@@ -564,26 +581,19 @@ def _units(y: Array) -> tuple[Array, Array]:
     return centre, np.where(is_constant, np.where(size > 0, size, 1.0), scale)
 
 
-def _normal_levels(number: int, seed: int) -> Array:
-    """Quantiles of N(0, 1) in random order: their mean is 0."""
-    rng = np.random.default_rng(mask_seed(seed, 10**6 + 2))
-    return rng.permutation(np.asarray(ndtri((np.arange(number) + 0.5) / number)))
-
-
 def _smooth(means: Array, tau: Array) -> tuple[Array, Array]:
     """Draws whose noise is no small part of their spread, of the same variance.
 
     Between narrow draws that lie far apart a mixture has gaps, which say nothing of y.
     """
     mean, spread = means.mean(0), means.var(0)
-    # A draw has the same factor on the precision of all rows: the middle one will do.
-    middle = np.argsort(tau[:, 0], axis=0)[len(tau) // 2]
-    noise = np.take_along_axis(1.0 / tau, middle[None, None], 0)[0]
-    least = _LEAST_NOISE * (spread + noise)
+    middle = len(tau) // 2
+    noise = 1.0 / np.partition(tau, middle, axis=0)[middle]
+    least = LEAST_NOISE * (spread + noise)
     narrow = noise < least
     if not narrow.any():
         return means, tau
-    nearer = np.sqrt(1.0 - _LEAST_NOISE) * np.sqrt((spread + noise)[narrow])
+    nearer = np.sqrt(1.0 - LEAST_NOISE) * np.sqrt((spread + noise)[narrow])
     means[:, narrow] = mean[narrow] + (means - mean)[:, narrow] * (
         nearer / np.sqrt(spread[narrow])
     )
