@@ -152,16 +152,12 @@ def test_files_of_a_preset_beyond_the_bounds(is_noiseless, tmp_path):
     rows = far_rows(model._table.columns)
     path = caveat.export(model, rows, tmp_path / "m.onnx", outputs=REGRESSION)
     session = onnxruntime.InferenceSession(path)
-    caveat.export(model, rows[:4], tmp_path / "m.pt2", outputs=REGRESSION)
-    graph = torch.export.load(tmp_path / "m.pt2").module()
     subject = Pooled(model, Question(REGRESSION, False, None, 0.95, None, None))
     for own in (rows, rows[2:5]):
         for seed in (0, 5):
             expected = subject.truth(subject.batch(own), seed, 30)
             given = {"x": own, "seed": np.array(seed), "n_draws": np.array(30)}
             found = session.run(list(REGRESSION), given)
-            assert_each_close(dict(zip(REGRESSION, found, strict=True)), expected)
-            found = graph(*map(torch.as_tensor, given.values()))
             assert_each_close(dict(zip(REGRESSION, found, strict=True)), expected)
             if is_noiseless:
                 noise = 1.0 - expected["epistemic_variance"] / expected["std"].square()
@@ -242,15 +238,10 @@ def test_a_file_of_a_classifier(monkeypatch, tmp_path):
         assert_close(found[name], getattr(ours, name))
 
 
-@pytest.mark.slow
-def test_a_file_of_torch(monkeypatch, tmp_path):
-    model = pool(monkeypatch, DropoutRegressor, Y)
-    path = caveat.export(model, X[:4], tmp_path / "m.pt2", outputs=("mean", "std"))
-    graph = torch.export.load(path).module()
-    mean, std = graph(torch.from_numpy(X), torch.tensor(0), torch.tensor(20))
-    model.set_params(n_draws=20 * model._table.turns)
-    assert_close(mean, model.predictive(X).mean)
-    assert_close(std, model.predictive(X).std)
+def test_a_file_of_torch_is_refused_with_the_remedy(monkeypatch, tmp_path):
+    model = pool(monkeypatch, DropoutRegressor, Y, Budget(()))
+    with pytest.raises(UnsupportedModelError, match="pools of presets"):
+        caveat.export(model, X[:4], tmp_path / "m.pt2", outputs=("mean", "std"))
 
 
 def test_columns_are_those_of_the_pool():

@@ -22,8 +22,8 @@ from caveat.exporting.hashing import plain_mix, plain_shift
 from caveat.exporting.subjects import ExportSubject, as_signed_seed
 from caveat.sampling.inputs import Batch
 
-_KEPT = """A .pt2 file carries sums from draw to draw, not the draws: outputs {names}
-are for .onnx files."""
+_KEPT = """A .pt2 file carries sums from draw to draw, not the draws: {what} are for
+.onnx files."""
 
 _CAPTURE = """{name} cannot be exported by torch.export ({error})."""
 
@@ -98,7 +98,8 @@ def pt2_bytes(subject: ExportSubject, batch: Batch) -> bytes:
     summary = chunk.summary
     if summary.keeps_draws:
         names = sorted({"draws", "lower", "upper"} & set(summary.wanted))
-        raise UnsupportedModelError(_KEPT.format(names=names))
+        what = f"outputs {names}" if names else "pools of presets, which need them all,"
+        raise UnsupportedModelError(_KEPT.format(what=what))
     inputs = tensors_of(built.batch)
     seed = as_signed_seed(subject.seed)
     auto = torch.export.Dim.AUTO
