@@ -20,7 +20,7 @@ from caveat.predictive import (
     GaussianPredictive,
     MomentPredictive,
 )
-from caveat.predictive.joining import by_rows, together
+from caveat.predictive.joining import by_rows, of_rows, together
 from caveat.predictive.strata import Stratification
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.calibrating import check_fit, fitted_precision
@@ -400,7 +400,8 @@ class MCDropout:
         if logits is None:
             return _improved_classes(together([part.result for part in parts]), parts)
         logits = check.logits(logits)
-        found = by_rows(logits, lambda r: CategoricalPredictive.averaged(logits[:, r]))
+        averaged = CategoricalPredictive.averaged
+        found = by_rows(logits, lambda rows: averaged(of_rows(logits, rows)))
         found = found.counted(self.seed).stratified(parts[0].design)
         return _improved_classes(found, parts)
 
@@ -658,9 +659,7 @@ def _gaussian(tau: float | Tensor, draws: Tensor, rows: slice) -> GaussianPredic
     """The predictive of some rows of the draws."""
     if isinstance(tau, Tensor) and tau.dim():
         tau = check.precision_for(tau, draws[0])[rows]
-    if rows.stop < draws.shape[1] or rows.start:
-        draws = draws[:, rows]
-    return GaussianPredictive.from_draws(draws, precision=tau)
+    return GaussianPredictive.from_draws(of_rows(draws, rows), precision=tau)
 
 
 def _one_case(name: str, method: str, rows: int) -> str:

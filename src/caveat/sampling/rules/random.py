@@ -170,7 +170,7 @@ def _rrelu_with_noise(
     slope = run.values("random leaky relu", Uniform(lower, upper), x)
     with run.recorder:
         noise.copy_(torch.where(x >= 0, 1.0, slope))
-        return x * noise
+        return x.mul_(noise) if op_name(func).endswith("_") else x * noise
 
 
 # ------------------------------------------------------------ the rest
@@ -260,6 +260,7 @@ RULES: dict[OpOverload, Callable[..., Any]] = {
     _aten.rrelu.default: _rrelu,
     _aten.rrelu_.default: _rrelu,
     _aten.rrelu_with_noise.default: _rrelu_with_noise,
+    _aten.rrelu_with_noise_.default: _rrelu_with_noise,
     _aten.rand_like.default: _rand_like,
     _aten.randn_like.default: _randn_like,
     _aten.randint_like.default: _randint_like,
