@@ -182,6 +182,7 @@ class _ProbeOmega:
     draw: int = 0
     shared: bool = True
     tensors: dict[str, Tensor | None] = field(default_factory=dict)
+    looks: bool = True
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         if tensor is not None:
