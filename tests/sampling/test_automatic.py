@@ -5,12 +5,12 @@ import torch
 from torch import nn
 
 from caveat.errors import CaveatWarning
-from caveat.sampling import MCDropout, mcdropout
+from caveat.sampling import MCDropout, calling
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    monkeypatch.setattr(mcdropout, "_ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(calling, "_ROWS_AT_ONCE", 10)
 
 
 class Counted(nn.Module):

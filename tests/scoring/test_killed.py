@@ -119,12 +119,12 @@ def test_workers_and_drivers_of_the_command_are_killed_twenty_times(
     command += ["--engine", engine]
     folder.mkdir()
     while len(kills) < 20:
-        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
         try:
             kills += list(killing(process, rng, 20 - len(kills)))
         finally:
             process.kill()
-        process.communicate()
+        process.wait()
         if process.returncode == 0:  # it was faster: begin anew
             assert rows_in(folder) == N_ROWS
             for path in folder.rglob("*.parquet"):

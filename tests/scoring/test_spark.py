@@ -26,13 +26,15 @@ def spark():
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("caveat")
-    builder = builder.config("spark.pyspark.python", sys.executable)
     builder = builder.config("spark.ui.enabled", "false")
     # Not a multiple of 256, so that a batch ends within a block.
     builder = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "70")
-    found = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
-    yield found
-    found.stop()
+    builder = builder.config("spark.driver.host", "127.0.0.1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # else whatever is on PATH
+        found = builder.getOrCreate()
+        yield found
+        found.stop()
 
 
 @pytest.mark.slow

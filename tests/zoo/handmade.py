@@ -127,6 +127,20 @@ class LeakyAtRandom(Between):
         return F.rrelu(h - 0.5, 0.0, 0.9, training=self.training)
 
 
+class LeakyInPlace(Between):
+    def noise(self, h):
+        return F.rrelu(h - 0.5, 0.0, 0.9, self.training, inplace=True)
+
+
+class CopiesInBatch(Between):
+    """Every row several times, for samples of its own: (copies x rows, units)."""
+
+    def forward(self, x):
+        h = self.first(x.repeat(3, 1)).relu()
+        y = self.last(F.dropout(h, self.rate, self.training))
+        return y.unflatten(0, (3, -1)).tanh().mean(0)
+
+
 class LayerDrop(nn.Module):
     """Skips whole layers by Python's own coin, as some Hugging Face models do."""
 
@@ -240,6 +254,8 @@ SPECIMENS = [
     Specimen("reparameterised", Reparameterised, X, sites=1, fires_in_eval=True),
     Specimen("bayesian_weights", BayesianWeights, X, sites=1, noise_has_rows=False),
     Specimen("random_leaky_relu", LeakyAtRandom, X, may_refuse=True),
+    Specimen("random_leaky_relu_in_place", LeakyInPlace, X, sites=1),
+    Specimen("copies_in_batch", CopiesInBatch, X, sites=1),
     Specimen(
         "layer_drop_python",
         LayerDrop,

@@ -95,6 +95,17 @@ class AttendsOverRows(Pools):
         return F.scaled_dot_product_attention(h, h, h, dropout_p=rate)
 
 
+class InRandomOrder(Pools):
+    """Mixup: each row meets another one, in an order that is drawn."""
+
+    def __init__(self, order):
+        super().__init__()
+        self.order = order
+
+    def pool(self, h):
+        return 0.7 * h + 0.3 * h[self.order(len(h))]
+
+
 class OneScoreForAll(Pools):
     """The largest of a single number: the first row has it half of the time."""
 
@@ -176,7 +187,12 @@ def ragged(n: int) -> Inputs:
     return (normal(POOL, 4, D)[:n], length[:n]), {}
 
 
+def drawn_order(n: int) -> Tensor:
+    return torch.rand(n).argsort()
+
+
 X = features(D)
+PERMUTED = {"sites": 2, "fires_in_eval": True}
 
 
 def mixed(name: str, make: type, inputs=X, n_rows: int = 7, **options) -> Specimen:
@@ -197,6 +213,8 @@ SPECIMENS = [
     mixed("set_sorted", Sorts),
     mixed("set_attention", AttendsOverRows, sites=2),
     mixed("set_one_score", OneScoreForAll),
+    mixed("set_permuted", lambda: InRandomOrder(torch.randperm), **PERMUTED),
+    mixed("set_argsort", lambda: InRandomOrder(drawn_order), **PERMUTED),
     mixed("beside_scores", BesideScores),
     mixed("batch_norm_without_statistics", NoStatistics),
     Specimen("experts", Experts, X, sites=2, fixed_sites=False, filter_warnings=ASTRAY),

@@ -22,8 +22,8 @@ from caveat.exporting.hashing import plain_mix, plain_shift
 from caveat.exporting.subjects import ExportSubject, as_signed_seed
 from caveat.sampling.inputs import Batch
 
-_KEPT = """A .pt2 file carries sums from draw to draw, not the draws: {what} are for
-.onnx files."""
+_KEPT = """A .pt2 file carries sums from draw to draw, not the draws:
+{what} are for .onnx files."""
 
 _CAPTURE = """{name} cannot be exported by torch.export ({error})."""
 

@@ -1,13 +1,14 @@
 """The table of the papers' claims in the README of a folder of results."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from caveat.errors import DataError
 from caveat.papers.catalogue import REPRODUCTIONS, Protocol, Reproduction
-from caveat.papers.claims import verdict_of
+from caveat.papers.claims import FAILS, HOLDS, OPEN, PARTLY, verdict_of
 from caveat.papers.page import Claim, flow, table
 from caveat.papers.runner import stored_parts, stored_records
 from caveat.papers.stated import STATED, Stated
@@ -40,7 +41,14 @@ def claims_table(folder: Path) -> str:
     found = [row for each in REPRODUCTIONS for row in _rows(each, folder)]
     found += [_stated(each) for each in STATED]
     found.sort(key=lambda row: row["paper"])
-    return table(found)
+    return f"{_counted(found)}\n\n{table(found)}"
+
+
+def _counted(rows: Sequence[dict[str, str]]) -> str:
+    """How many claims have which verdict; reasons stand in brackets behind it."""
+    verdicts = Counter(row["verdict"].split(" (")[0] for row in rows)
+    parts = [f"{word}: {verdicts[word]}" for word in (HOLDS, PARTLY, FAILS, OPEN)]
+    return f"{len(rows)} claims; {', '.join(parts)}."
 
 
 def _rows(reproduction: Reproduction, folder: Path) -> Iterator[dict[str, str]]:

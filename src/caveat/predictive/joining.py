@@ -41,6 +41,13 @@ def by_rows(draws: Tensor, make: Callable[[slice], Kind]) -> Kind:
     return replace(type(parts[0]).concatenate(parts), _draws=draws.detach())
 
 
+def of_rows(draws: Tensor, rows: slice) -> Tensor:
+    """Draws of some rows; all of them are not sliced, which would be an operation."""
+    if rows.start or rows.stop < draws.shape[1]:
+        return draws[:, rows]
+    return draws
+
+
 def together(parts: Sequence[Any]) -> Any:
     """Predictives of batches as one; each may have a number of draws of its own.
 

@@ -38,6 +38,8 @@ def wide_dtype(device: torch.device) -> torch.dtype:
 
 def blocks(draws: Tensor) -> Iterator[Tensor]:
     """Cut ``draws`` along its first axis into blocks of about ``BLOCK`` numbers."""
+    if 0 < draws.numel() <= BLOCK:
+        return iter((draws,))
     per_draw = max(draws[0].numel(), 1)
     return iter(torch.split(draws, max(BLOCK // per_draw, 1)))
 

@@ -28,7 +28,7 @@ from caveat.predictive.moments import (
 )
 from caveat.predictive.softmax import log_softmax
 
-_FEW = 1 << 12  # numbers
+_FEW = 1 << 10  # numbers
 _LOG_OF_ZERO = -1e4  # finite; exp of it is 0 in every type
 TINY = 1e-30  # sums of probabilities from here on have all their digits
 

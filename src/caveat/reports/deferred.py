@@ -64,6 +64,7 @@ class Deferred:
         n_rows = len(curve.scores)
         kept = n_rows - math.floor(round(n_rows * asked, 9))
         place = int(np.searchsorted(curve.counts, kept))
+        advantage = _advantage(curve, place)
         return cls(
             asked,
             n_rows - int(curve.counts[place]),
@@ -71,7 +72,7 @@ class Deferred:
             float(curve.risk[-1]),
             float(curve.risk[place]),
             float(curve.risk_error[place]),
-            advantage := _advantage(curve, place),
+            advantage,
             *_by_chance(curve, place, advantage),
         )
 

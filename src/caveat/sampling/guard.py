@@ -59,6 +59,8 @@ _DROPOUTS = frozenset(
         F.alpha_dropout,
         F.feature_alpha_dropout,
         F.rrelu,
+        torch.rrelu,
+        torch.rrelu_,
         F.multi_head_attention_forward,
     )
 )
@@ -189,6 +191,7 @@ def _running_statistics(func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     return (), bound
 
 
+_LEAKY = ("input", "lower", "upper", "training")
 _ATTENTION = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 
@@ -200,6 +203,8 @@ def _bind(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
 def _builtin_names(func: Any) -> tuple[str, ...] | None:
     if func is F.scaled_dot_product_attention:
         return _ATTENTION
+    if func in (torch.rrelu, torch.rrelu_):
+        return _LEAKY
     return ("input", "p", "train") if func in _FUSED_DROPOUTS else None
 
 

@@ -1,18 +1,17 @@
 """MCDropout: the front door. A model in, a predictive distribution out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from caveat import _validation as check
-from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
-from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.errors import InputTypeError, ParameterError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -20,32 +19,24 @@ from caveat.predictive import (
     GaussianPredictive,
     MomentPredictive,
 )
-from caveat.predictive.joining import by_rows, together
-from caveat.predictive.strata import Stratification
+from caveat.predictive.joining import by_rows, of_rows, together
 from caveat.sampling.arguments import call_batch
-from caveat.sampling.calibrating import check_fit, fitted_precision
-from caveat.sampling.classes import Classified, ClassPicker
-from caveat.sampling.endings import Ending, find_ending
-from caveat.sampling.engine import Sampler, Session
-from caveat.sampling.gathering import (
-    MAX_DRAWS,
-    FoundMoments,
-    Gathering,
-    Part,
-    Reading,
-    Rounds,
-    Sampled,
-    at_once,
+from caveat.sampling.beside import (
+    class_reading_of,
+    improved,
+    improved_classes,
+    reading_of,
 )
+from caveat.sampling.calibrating import check_fit, fitted_precision
+from caveat.sampling.calling import Call, Caller
+from caveat.sampling.classes import ClassPicker
+from caveat.sampling.engine import Sampler
+from caveat.sampling.gathering import MAX_DRAWS, Rounds
 from caveat.sampling.given import given_inputs
-from caveat.sampling.inputs import Batch, check_model, telling
+from caveat.sampling.inputs import check_model, telling
 from caveat.sampling.names import check_names
 from caveat.sampling.outputs import Output, Picker, check_nan
-from caveat.sampling.rewriting import without_writes
-from caveat.sampling.shelf import Shelf
-from caveat.sampling.sources import Batches, source_of
 from caveat.sampling.stacks import Stacks
-from caveat.sampling.tape import Ref
 from caveat.sampling.warm import WarmCalls
 
 _NO_PRECISION = """regress needs precision=tau, the inverse variance of the noise in y
@@ -54,8 +45,6 @@ If the noise has standard deviation s in the units of y, pass precision=1/s**2. 
 it fitted on rows that trained nothing: precision="fit", calibration=(x_cal, y_cal)."""
 
 FIT = "fit"  # a precision that calibration rows tell
-_ROWS_AT_ONCE = 10_000  # of a call without batch_size: more is slower, not faster
-
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -71,18 +60,6 @@ def _explained(method: Callable[_P, _R]) -> Callable[_P, _R]:
         return method(*args, **kwargs)
 
     return call
-
-
-class _Call(NamedTuple):
-    """What a method was called with: the model's inputs, and how to run them."""
-
-    method: str
-    inputs: tuple[Any, ...]
-    kwinputs: dict[str, Any]
-    batch_size: int | None
-    progress: bool | None
-    has_labels: bool = False
-    automatic: bool = False  # batch_size was not asked for
 
 
 @dataclass(frozen=True)
@@ -220,6 +197,10 @@ class MCDropout:
         """
         return self._with(seed=as_seed(seed))
 
+    @property
+    def _caller(self) -> Caller:
+        return Caller(self._sampler, self._axis, self._warm)
+
     def _with(self, **changes: Any) -> Self:
         found = copy(self)
         found._sampler = replace(self._sampler, **changes)
@@ -280,12 +261,14 @@ class MCDropout:
             keep their structure; what is not a tensor is as in the first draw.
         """
         n_draws = check.positive_int("n_draws", n_draws)
-        call = self._call("draws", inputs, kwinputs, batch_size, progress, has_labels)
-        source = self._source(call)
-        with self._bar(call, source, n_draws) as bar:
+        call = Call("draws", inputs, kwinputs, batch_size, progress, has_labels)
+        caller = self._caller
+        call = caller.split(call)
+        source = caller.source(call)
+        with caller.bar(call, source, n_draws) as bar:
             stacks = Stacks(n_draws, several=source.several)
             for number, batch in enumerate(source):
-                stacks.add(number, batch, self._session(call, batch), bar)
+                stacks.add(number, batch, caller.session(call, batch), bar)
         return stacks.whole()
 
     @_explained
@@ -352,11 +335,16 @@ class MCDropout:
             )
         tau, picker = check.plain_precision(precision), Picker("regress", output)
         rounds = Rounds(n_draws, tolerance, max_draws)
-        call = self._call("regress", inputs, kwinputs, batch_size, progress, has_labels)
-        parts, draws = self._gathered(
+        call = Call("regress", inputs, kwinputs, batch_size, progress, has_labels)
+        parts, draws = self._caller.gathered(
             call,
             rounds,
-            partial(self._reading, picker, saves_draws=tolerance is not None),
+            partial(
+                reading_of,
+                picker,
+                analytic=self._analytic,
+                saves_draws=tolerance is not None,
+            ),
             partial(GaussianAccumulator, tau, False, covariance=not keep_draws),
             keep_draws=keep_draws,
             precision=tau,
@@ -367,7 +355,7 @@ class MCDropout:
             drawn = by_rows(draws, partial(_gaussian, tau, draws))
             if (design := parts[0].design) is not None:
                 drawn = drawn.stratified(design)
-        return _improved(drawn, parts)
+        return improved(drawn, parts)
 
     def classify(  # noqa: PLR0913, as regress
         self,
@@ -415,19 +403,25 @@ class MCDropout:
         CategoricalPredictive
         """
         picker = ClassPicker.of("classify", output, class_dim)
-        parts, logits = self._gathered(
-            self._call("classify", inputs, kwinputs, batch_size, progress, has_labels),
+        parts, logits = self._caller.gathered(
+            Call("classify", inputs, kwinputs, batch_size, progress, has_labels),
             Rounds(n_draws, tolerance, max_draws),
-            partial(self._class_reading, picker, saves_draws=tolerance is not None),
+            partial(
+                class_reading_of,
+                picker,
+                analytic=self._analytic,
+                saves_draws=tolerance is not None,
+            ),
             partial(CategoricalAccumulator, self.seed, False),
             keep_draws=keep_draws,
         )
         if logits is None:
-            return _improved_classes(together([part.result for part in parts]), parts)
+            return improved_classes(together([part.result for part in parts]), parts)
         logits = check.logits(logits)
-        found = by_rows(logits, lambda r: CategoricalPredictive.averaged(logits[:, r]))
+        averaged = CategoricalPredictive.averaged
+        found = by_rows(logits, lambda rows: averaged(of_rows(logits, rows)))
         found = found.counted(self.seed).stratified(parts[0].design)
-        return _improved_classes(found, parts)
+        return improved_classes(found, parts)
 
     def moments(
         self,
@@ -477,235 +471,21 @@ class MCDropout:
         from caveat.sampling.closed_form.moments import moments_of  # few need it
 
         picker = Picker("moments", output)
-        call = _Call("moments", inputs, kwinputs, batch_size, False)
+        call = Call("moments", inputs, kwinputs, batch_size, False)
         name = type(self.model).__name__
         parts = []
-        for batch in self._source(call):
-            session = self._session(call, batch)
+        caller = self._caller
+        for batch in caller.source(call):
+            session = caller.session(call, batch)
             first = picker.pick(session.first_leaves, session.structure)
             check_nan([first], batch, 0)
             parts.append(moments_of(session, picker, name, correlated=correlated))
         found = parts[0] if len(parts) == 1 else MomentPredictive.concatenate(parts)
         return found if precision is None else found.with_precision(precision)
 
-    # ------------------------------------------------------------ private
-
-    def _call(
-        self,
-        method: str,
-        inputs: tuple[Any, ...],
-        kwinputs: dict[str, Any],
-        batch_size: int | None,
-        progress: bool | None,
-        has_labels: bool,
-    ) -> _Call:
-        """What was asked for; many independent rows are split if nobody said how."""
-        whole = _Call(method, inputs, kwinputs, batch_size, progress, has_labels)
-        if batch_size is not None or not self._are_many(inputs):
-            return whole
-        split = whole._replace(batch_size=_ROWS_AT_ONCE, automatic=True)
-        session = self._session(split, next(iter(self._source(split))))
-        return split if self._mixing(session) is None else whole
-
-    def _are_many(self, inputs: tuple[Any, ...]) -> bool:
-        first = inputs[0] if inputs else None
-        shape = getattr(first, "shape", ())
-        is_array = (
-            isinstance(first, Tensor)
-            or hasattr(first, "to_numpy")
-            or (type(first).__module__ == "numpy")
-        )
-        return (
-            is_array
-            and len(shape) > self._axis
-            and (shape[self._axis] > 2 * _ROWS_AT_ONCE)
-        )
-
-    def _source(self, call: _Call) -> Batches:
-        batch_size = call.batch_size
-        check_names(call.method, self.model, call.kwinputs)
-        if batch_size is not None:
-            batch_size = check.positive_int("batch_size", batch_size)
-        inputs, kwinputs = given_inputs(
-            self.model, call.inputs, call.kwinputs, has_labels=call.has_labels
-        )
-        return source_of(
-            inputs,
-            kwinputs,
-            axis=self._axis,
-            batch_size=batch_size,
-            model=self.model,
-        )
-
-    def _bar(self, call: _Call, source: Batches, n_draws: int) -> ProgressBar:
-        total = None if source.several or source.passes_once else n_draws
-        return ProgressBar("draws", total, call.progress)
-
-    def _session(self, call: _Call, batch: Batch) -> Session:
-        """Ready to draw for a batch."""
-        name = type(self.model).__name__
-        with telling(batch, self.model):
-            session = self._sampler.session(batch)
-        if call.method != "draws" and batch.is_flat and session.rows_mix:
-            outputs = [v for v in session.first_leaves if isinstance(v, Tensor)]
-            if all(batch.rows not in v.shape[:1] for v in outputs):
-                raise ShapeError(_one_case(name, call.method, batch.rows))
-        if call.batch_size is not None and not call.automatic:
-            if (words := self._mixing(session)) is not None:
-                raise ParameterError(words(name, call.batch_size, batch.axis))
-        return session
-
-    @staticmethod
-    def _mixing(session: Session) -> Callable[[str, int, int], str] | None:
-        """What stands against splitting the rows, in words; None if nothing does."""
-        found = session.output_layouts
-        if session.rows_mix or (found and not any(found)):
-            return _mixed
-        if any(layout and not layout.rows_first for layout in found):
-            return _folded
-        return None
-
-    def _gathered(
-        self,
-        call: _Call,
-        rounds: Rounds,
-        read: Callable[[Session], Reading],
-        accumulator: Callable[[Stratification | None], Any],
-        *,
-        keep_draws: bool,
-        precision: float | Tensor | None = None,
-    ) -> tuple[list[Part], Tensor | None]:
-        """What is left of each batch, and all draws if they are kept."""
-        if keep_draws is True and (warm := self._warm_session(call, rounds)):
-            part, draws = at_once(read(warm), rounds.n_draws)
-            return [part], draws
-        source, shelf = self._source(call), None
-        if check.boolean("keep_draws", keep_draws):
-            known = rounds.n_draws if rounds.tolerance is None else None
-            shelf = Shelf(n_draws=known, several=source.several)
-        with self._bar(call, source, rounds.n_draws) as bar:
-            parts = Gathering(
-                lambda batch: read(self._noted(call, batch)),
-                rounds,
-                accumulator,
-                bar,
-                precision,
-                shelf,
-            ).gather(source)
-        return parts, None if shelf is None else shelf.whole(parts[0].n_draws)
-
-    def _warm_session(self, call: _Call, rounds: Rounds) -> Session | None:
-        """The session of a call like earlier ones, whose draws are one block."""
-        if call.batch_size is not None or call.has_labels or rounds.tolerance:
-            return None
-        session = self._warm.session(self._sampler, call.inputs, call.kwinputs)
-        way = None if session is None else session.way
-        return session if way and rounds.n_draws <= way.replay.at_once else None
-
-    def _noted(self, call: _Call, batch: Batch) -> Session:
-        session = self._session(call, batch)
-        if call.batch_size is None and not call.has_labels:
-            self._warm.note(self._sampler, call.inputs, call.kwinputs, session)
-        return session
-
-    def _reading(
-        self, picker: Picker, session: Session, *, saves_draws: bool
-    ) -> Reading:
-        """The draws of a regression, with closed forms where there are some."""
-        if self._analytic is False:
-            return Sampled(session, picker)
-        at_any_cost = bool(self._analytic) or saves_draws
-        # What is found once holds for all batches that are computed alike.
-        memo = {} if session.way is None else session.way.template.memo
-        known = ("closed", picker.output, at_any_cost)
-        if memo.get(known) is False:
-            return Sampled(session, picker)
-        ending = _ending(session, picker)
-        closed = None
-        if ending is not None:
-            from caveat.sampling.closed_form.readings import closed_reading
-
-            closed = closed_reading(session, picker, ending, at_any_cost=at_any_cost)
-        memo[known] = closed is not None
-        return Sampled(session, picker) if closed is None else closed
-
-    def _class_reading(
-        self, picker: ClassPicker, session: Session, *, saves_draws: bool
-    ) -> Reading:
-        """The draws of a classification, with more last masks where they are cheap."""
-        plain = picker.output is None and picker.kind in (None, "logits")
-        if self._analytic is False or not plain:
-            return Classified(session, picker)
-        from caveat.sampling.last_masks import ANY, FREE, SAVED, last_masks_reading
-
-        share = ANY if self._analytic else SAVED if saves_draws else FREE
-        ending = partial(_ending, session, picker)
-        found = last_masks_reading(session, picker, ending, share)
-        return Classified(session, picker) if found is None else found
-
-
-def _ending(session: Session, picker: Picker) -> Ending | None:
-    """The end of the tape of the output that is read, if it is the usual one."""
-    tape = session.tape
-    if tape is None:
-        return None
-    position = picker.position(session.first_leaves, session.structure)
-    if position is None:
-        return None
-    without_writes(tape)
-    output = tape.outputs[position]
-    return find_ending(tape, output.number) if isinstance(output, Ref) else None
-
-
-def _improved(drawn: GaussianPredictive, parts: Sequence[Part]) -> GaussianPredictive:
-    """The predictive of draws, with closed forms if every batch has them."""
-    known = [part.found for part in parts if isinstance(part.found, FoundMoments)]
-    if len(known) < len(parts):
-        return drawn
-    from caveat.sampling.closed_form.readings import improved
-
-    return improved(drawn, known, parts[0].evidence)
-
-
-def _improved_classes(
-    drawn: CategoricalPredictive, parts: Sequence[Part]
-) -> CategoricalPredictive:
-    """The predictive of draws, with more last masks if every batch has them."""
-    if any(part.found is None for part in parts):
-        return drawn
-    from caveat.sampling.last_masks import FoundClasses, improved_classes
-
-    known = [part.found for part in parts if isinstance(part.found, FoundClasses)]
-    return improved_classes(drawn, known, parts[0].evidence)
-
 
 def _gaussian(tau: float | Tensor, draws: Tensor, rows: slice) -> GaussianPredictive:
     """The predictive of some rows of the draws."""
     if isinstance(tau, Tensor) and tau.dim():
         tau = check.precision_for(tau, draws[0])[rows]
-    if rows.stop < draws.shape[1] or rows.start:
-        draws = draws[:, rows]
-    return GaussianPredictive.from_draws(draws, precision=tau)
-
-
-def _one_case(name: str, method: str, rows: int) -> str:
-    return (
-        f"{method} needs inputs with rows. Got a single axis of {rows} numbers, and "
-        f"the output of {name} has no axis of {rows}: it takes them for one case. Pass "
-        f"x[None] for that."
-    )
-
-
-def _mixed(name: str, batch_size: int, axis: int) -> str:
-    return (
-        f"batch_size={batch_size} would change the predictions: the rows of {name} are "
-        f"not independent of each other on axis {axis}. Leave batch_size out, or if "
-        f"another axis is the batch, say MCDropout(model, batch_dim=...)."
-    )
-
-
-def _folded(name: str, batch_size: int, axis: int) -> str:
-    return (
-        f"batch_size={batch_size} would change the order of the output: {name} puts "
-        f"several results of each row on one axis, rows last. Leave batch_size out."
-    )
+    return GaussianPredictive.from_draws(of_rows(draws, rows), precision=tau)

@@ -81,6 +81,10 @@ class Omega(Protocol):
     draw: int
     shared: bool
 
+    @property
+    def looks(self) -> bool:
+        """Whether nothing is drawn, but looked where the rows lie."""
+
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         """The pass has reached ``site``, which acts on ``tensor``.
 
@@ -111,6 +115,11 @@ class DrawOmega:
     stratified: bool = False
     tokens: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     length: int = 0
+
+    @property
+    def looks(self) -> bool:
+        """It draws."""
+        return False
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         """Nothing to note: the noise follows from the name alone."""

@@ -118,6 +118,8 @@ def _rows(
         site: find_layout(tensor, three.tensors.get(site), guess=one)
         for site, tensor in two.tensors.items()
     }
+    if one:
+        found.update(_told_apart(model, pair, switches, two, three))
     astray = {
         site
         for site, layout in found.items()
@@ -130,6 +132,33 @@ def _rows(
         frozenset(two.tensors),
         frozenset(() if one else astray | (three.tensors.keys() - found.keys())),
     )
+
+
+def _told_apart(
+    model: nn.Module, pair: Batch, switches: Switches, two: Glance, three: Glance
+) -> dict[str, Layout]:
+    """Where the rows lie at sites that show it only if there is another row."""
+    tensors = [(site, v, three.tensors.get(site)) for site, v in two.tensors.items()]
+    unclear = [
+        site
+        for site, left, right in tensors
+        if find_layout(left, right) is None and find_layout(left, right, guess=True)
+    ]
+    other = varied(pair) if unclear else None
+    if other is None:
+        return {}
+    try:
+        two = look(model, other, switches)
+        three = look(model, other.take(TURNED), switches)
+    except CaveatError:
+        raise
+    except Exception:  # a made-up row may be one that cannot be
+        return {}
+    found = {
+        site: find_layout(two.tensors.get(site), three.tensors.get(site))
+        for site in unclear
+    }
+    return {site: layout for site, layout in found.items() if layout is not None}
 
 
 def _depends_on_rows(two: Glance, three: Glance, site: str) -> bool:
@@ -153,6 +182,7 @@ class _ProbeOmega:
     draw: int = 0
     shared: bool = True
     tensors: dict[str, Tensor | None] = field(default_factory=dict)
+    looks: bool = True
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         if tensor is not None:

@@ -192,6 +192,7 @@ class _ClockOmega:
     draw: int = 0
     shared: bool = True
     reached: float | None = None
+    looks: bool = True
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         if self.reached is None:

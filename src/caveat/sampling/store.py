@@ -9,16 +9,20 @@ give the same draw. Few kinds are kept.
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from itertools import repeat
+from operator import attrgetter, is_
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from caveat._torch import storage_address, takes_apart
 from caveat.sampling.inputs import Batch
 from caveat.sampling.sparse import parts
 from caveat.sampling.templates import Template
 
+_PLAIN = frozenset((Tensor, nn.Parameter))
+_layout = attrgetter("layout")
 _MOST_KINDS = 16
 MOST_WAYS = 8  # that a model may go, before every draw runs it
 _SMALL = 1 << 16  # numbers of an input that are kept to be compared
@@ -50,13 +54,14 @@ class BatchKind:
     """What is known of batches of one kind, as long as the model's tensors stay."""
 
     known: list[Known] = field(default_factory=list)
-    _tensors: tuple[tuple[Tensor, int | None], ...] = ()
+    _tensors: tuple[Tensor, ...] = ()
+    _memory: list[int | None] = field(default_factory=list)
 
     def note(self, template: Template, batch: Batch, tensors: list[Tensor]) -> None:
         """Keep the template of a batch, if it can serve others."""
         if not self.holds_for(tensors):
             self.known.clear()
-            self._tensors = tuple((t, _memory(t)) for t in tensors)
+            self._tensors, self._memory = tuple(tensors), _memory_of(tensors)
         if _can_serve(template, batch, tensors):
             inputs = tuple(map(_remembered, batch.leaves))
             self.known.append(Known(template, inputs))
@@ -73,10 +78,20 @@ class BatchKind:
 
     def holds_for(self, tensors: list[Tensor]) -> bool:
         """Whether the model's tensors are those that were seen."""
-        return len(tensors) == len(self._tensors) and all(
-            one is other and address is not None and _memory(one) == address
-            for one, (other, address) in zip(tensors, self._tensors, strict=True)
+        return (
+            len(tensors) == len(self._tensors)
+            and all(map(is_, tensors, self._tensors))
+            and None not in self._memory
+            and _memory_of(tensors) == self._memory
         )
+
+
+def _memory_of(tensors: list[Tensor]) -> list[int | None]:
+    """Where the numbers of tensors are; this is asked in every call."""
+    strided = all(map(is_, map(_layout, tensors), repeat(torch.strided)))
+    if strided and _PLAIN.issuperset(map(type, tensors)):
+        return list(map(Tensor.data_ptr, tensors))
+    return list(map(_memory, tensors))
 
 
 def _memory(tensor: Tensor) -> int | None:

@@ -24,6 +24,7 @@ from caveat.sampling.rewriting.uses import (
 )
 from caveat.sampling.tape import Tape
 
+_NARROW = 16  # columns of a product
 _MAX_RESULT = 1 << 16  # numbers a draw; beyond, one draw at a time is faster
 
 
@@ -60,7 +61,10 @@ class HeadSpec:
         shape = (len(masks), *features.shape[:-1], weight.shape[0])
         if max(len(x), len(weight)) < len(masks):
             products = (x.unsqueeze(1) * weight).flatten(0, 1)
-            out = torch.mm(masks.squeeze(1), products.t()).view(shape)
+            if len(products) <= _NARROW:  # twice as fast with the draws last
+                out = torch.mm(products, masks.squeeze(1).t()).t().view(shape)
+            else:
+                out = torch.mm(masks.squeeze(1), products.t()).view(shape)
             return out if bias is None else out.add_(bias)
         if len(x) <= len(weight):
             return torch.nn.functional.linear(x * masks, weight, bias).view(shape)

@@ -17,6 +17,7 @@ from caveat.sampling.rules import (
     certain,
     dropout,
     norms,
+    ordering,
     pooling,
     random,
     recurrent,
@@ -31,6 +32,7 @@ _RANDOM: dict[OpOverload, Callable[..., Any]] = {
 _OTHER: dict[OpOverload, Callable[..., Any]] = {
     **pooling.RULES,
     **norms.RULES,
+    **ordering.RULES,
     **certain.RULES,
 }
 

@@ -138,6 +138,16 @@ def _randint(run: Pass, func: OpOverload, *arguments: Any, **options: Any) -> Te
     return run.values("integers", _integers(bounds), _empty(size, options))
 
 
+def _randperm(run: Pass, func: OpOverload, n: int, **options: Any) -> Tensor:
+    """In a look no number stays in its place, so that rows which are permuted show."""
+    if not run.omega.looks:
+        return with_own_generator(run, func, n, **options)
+    run.own_generator("randperm", torch.empty(0))
+    kept = {k: v for k, v in options.items() if k in ("dtype", "device")}
+    with run.recorder:
+        return torch.arange(n, **kept).roll(1)
+
+
 # ------------------------------------------------------------ random leaky ReLU
 
 
@@ -170,7 +180,7 @@ def _rrelu_with_noise(
     slope = run.values("random leaky relu", Uniform(lower, upper), x)
     with run.recorder:
         noise.copy_(torch.where(x >= 0, 1.0, slope))
-        return x * noise
+        return x.mul_(noise) if op_name(func).endswith("_") else x * noise
 
 
 # ------------------------------------------------------------ the rest
@@ -184,7 +194,8 @@ def with_own_generator(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -
     """
     if _drops_nothing(func, args, kwargs):
         return run.recorder.run(func, *args, **kwargs)
-    if not any(a.name == "generator" for a in op_arguments(func)):
+    seeded = _taking_a_generator(func)
+    if seeded is None:
         raise UnsupportedModelError(
             f"{run.where} calls {func}, whose randomness cannot be controlled. "
             f"Write it with torch.rand or torch.bernoulli, or keep it out of the model."
@@ -192,7 +203,15 @@ def with_own_generator(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -
     like = next((a for a in args if isinstance(a, Tensor)), torch.empty(0))
     kwargs["generator"] = run.own_generator(op_name(func), like)
     run.recorder.escape = f"{func} draws from a generator of its own"
-    return run.recorder.run(func, *args, **kwargs)
+    return run.recorder.run(seeded, *args, **kwargs)
+
+
+def _taking_a_generator(func: OpOverload) -> OpOverload | None:
+    """The operation, or its twin, that takes a generator (``torch.randperm``)."""
+    twin = getattr(func.overloadpacket, "generator", None)
+    both = (func,) if twin is None else (func, twin)
+    takes = (f for f in both if any(a.name == "generator" for a in op_arguments(f)))
+    return next(takes, None)
 
 
 def as_seeded(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
@@ -260,9 +279,12 @@ RULES: dict[OpOverload, Callable[..., Any]] = {
     _aten.rrelu.default: _rrelu,
     _aten.rrelu_.default: _rrelu,
     _aten.rrelu_with_noise.default: _rrelu_with_noise,
+    _aten.rrelu_with_noise_.default: _rrelu_with_noise,
     _aten.rand_like.default: _rand_like,
     _aten.randn_like.default: _randn_like,
     _aten.randint_like.default: _randint_like,
     _aten.randint_like.low_dtype: _randint_like,
+    _aten.randperm.default: _randperm,
+    _aten.randperm.generator: _randperm,
     **_overloads({"rand": _rand, "randn": _randn, "randint": _randint}),
 }
