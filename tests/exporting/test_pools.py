@@ -161,7 +161,7 @@ def test_files_of_a_preset_beyond_the_bounds(is_noiseless, tmp_path):
             assert_each_close(dict(zip(REGRESSION, found, strict=True)), expected)
             if is_noiseless:
                 noise = 1.0 - expected["epistemic_variance"] / expected["std"].square()
-                assert noise.min() < 0.26  # narrow draws were smoothed
+                assert 0.2499 < noise.min() < 0.27  # narrow draws were smoothed
 
 
 def all_parts_of_a_classifier(monkeypatch):
