@@ -55,19 +55,21 @@ class ColumnViews(nn.Module):
 
     low: Tensor
     high: Tensor
+    least: Tensor
+    most: Tensor
     centre: Tensor
     scale: Tensor
 
     def __init__(self, columns: Columns) -> None:
         super().__init__()
-        for name in ("low", "high", "centre", "scale"):
+        for name in ("low", "high", "least", "most", "centre", "scale"):
             self.register_buffer(name, _buffer(getattr(columns, name)))
         self._codes = _buffers(self, "codes", columns.levels)
         self._knots = _buffers(self, "knots", columns.knots)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         """All views."""
-        plain = (self.inside(x) - self.centre) / self.scale
+        plain = (torch.clamp(x, self.low, self.high) - self.centre) / self.scale
         bounded = plain / torch.sqrt(1.0 + (plain / BEND).square())
         codes = [
             (x[:, i : i + 1] == getattr(self, name)).to(torch.float64)
@@ -84,10 +86,6 @@ class ColumnViews(nn.Module):
             "encoded": encoded,
             "pieces": torch.cat([encoded, *steps], 1),
         }
-
-    def inside(self, x: Tensor) -> Tensor:
-        """The nearest rows within the bounds."""
-        return torch.clamp(x, self.low, self.high)
 
 
 class StraightLine(nn.Module):
@@ -210,7 +208,7 @@ class RegressionPool(nn.Module):
 
     Returns (rows, turns, 5, outputs): what of a draw is as it is, what is centred, the
     log scale of the noise as far as the columns tell it, numbers whose ranks say which
-    part of the noise's tails a draw has, and how far it goes on beyond the bounds.
+    part of the noise's tails a draw has, and what it adds beyond what was seen.
     """
 
     def __init__(self, table: TableRegression) -> None:
@@ -264,17 +262,17 @@ class RegressionPool(nn.Module):
         return torch.stack([plain, centred, logs, self.noise(x) + zeros, beyond], 2)
 
     def _reach(self, x: Tensor) -> Tensor:
-        """How far the mean would go on beyond the bounds, (rows, outputs)."""
-        inside = self.columns.inside(x)
-        widths = self.columns.high - self.columns.low
+        """What a draw of 1 adds beyond what was seen, (rows, outputs)."""
+        seen = torch.clamp(x, self.columns.least, self.columns.most)
+        widths = self.columns.most - self.columns.least
         has_width = widths > 0
-        excess = (x - inside) / torch.where(has_width, widths, torch.ones_like(widths))
+        excess = (x - seen) / torch.where(has_width, widths, torch.ones_like(widths))
         excess = torch.where(has_width, excess, torch.zeros_like(excess))
         far = excess.abs().amax(1, keepdim=True)
         share = excess / torch.where(far > 0, far, torch.ones_like(far))
-        back = inside - BACK * share * widths
-        gap = self._mean(inside) - self._mean(back)
-        return gap.abs() * (far.clamp_max(FARTHEST) / BACK)
+        here, end, before = map(self._mean, (x, seen, seen - BACK * share * widths))
+        steps = far.clamp_max(FARTHEST) / BACK
+        return (here - end - (end - before) * steps).abs()
 
     def _mean(self, x: Tensor) -> Tensor:
         """What is drawn around, (rows, outputs): networks without their noise."""

@@ -1,6 +1,7 @@
 """Pools for regression: never worse than simple models, calibrated, robust."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from caveat.errors import CaveatWarning
 from caveat.estimators.tables.budget import Budget
 from caveat.estimators.tables.nets import Nets
 from caveat.estimators.tables.regression import CONSTANT, _smooth, fit_regression
+from caveat.estimators.tables.ridge import Ridge
 from caveat.predictive import GaussianPredictive
 from tests.estimators.tables.data import CHEAP, a_line, only_noise
 
@@ -174,6 +176,22 @@ def test_beyond_the_bounds_the_draws_go_on_and_the_mean_does_not():
     alone, _ = found.table.draws(rows[:1], n_draws=50, seed=0)
     beside, _ = found.table.draws(rows, n_draws=50, seed=0)
     assert np.allclose(alone, beside[:, :1], atol=1e-9)
+
+
+def test_beyond_the_range_draws_go_on_in_two_ways_where_these_differ():
+    x = np.random.default_rng(0).uniform(size=(300, 1))
+    noise = 0.1 * np.random.default_rng(1).normal(size=300)
+    rows = np.linspace(1.0, 1.5, 21)[:, None]
+    truth = np.abs(8 * rows[:, 0] - 4)
+    bend = fitted(x, np.abs(8 * x[:, 0] - 4) + noise).table
+    own = predictive(bend, rows)
+    assert (np.diff(own.std.squeeze(-1)) > 0).all()
+    low, high = (end.squeeze(-1).numpy() for end in own.interval(0.9))
+    assert ((low < truth) & (truth < high)).mean() > 0.8
+    straight = Ridge.fit(bend.columns.plain(x), 4 * x)
+    line = replace(bend, names=("linear",), parts=(straight,), shares=np.ones((1, 1)))
+    assert np.abs(line._beyond(rows[:-1], 20, 0)).max() < 1e-9  # up to the bound
+    assert np.abs(bend._beyond(rows, 20, 0)).max() > 1e-2
 
 
 def test_a_mixture_of_draws_has_no_gaps():

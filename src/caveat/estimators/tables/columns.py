@@ -29,6 +29,8 @@ class Columns:
     ----------
     low, high : array, shape (columns,)
         Values are clipped to these.
+    least, most : array, shape (columns,)
+        The ends of what was seen, within these.
     centre, scale : array, shape (columns,)
         The median, and the spread of the middle half as a standard deviation.
     levels : tuple of array
@@ -39,6 +41,8 @@ class Columns:
 
     low: Array
     high: Array
+    least: Array
+    most: Array
     centre: Array
     scale: Array
     levels: tuple[Array, ...]
@@ -48,10 +52,10 @@ class Columns:
     def of(cls, x: Array) -> Self:
         """Those of rows (rows, columns)."""
         centre, scale = np.median(x, 0), _robust_scale(x)
-        low, high = x.min(0), x.max(0)
-        margin = _MARGIN * (high - low)
-        low = np.maximum(low - margin, centre - WIDEST * scale)
-        high = np.minimum(high + margin, centre + WIDEST * scale)
+        least, most = x.min(0), x.max(0)
+        margin = _MARGIN * (most - least)
+        low = np.maximum(least - margin, centre - WIDEST * scale)
+        high = np.minimum(most + margin, centre + WIDEST * scale)
         near = np.clip(x, centre - NEAR * scale, centre + NEAR * scale)
         each = [_parts(*pair) for pair in zip(x.T, near.T, strict=True)]
         if x.shape[1] > FEW_COLUMNS:
@@ -59,6 +63,8 @@ class Columns:
         return cls(
             low,
             high,
+            np.maximum(least, low),
+            np.minimum(most, high),
             centre,
             scale,
             tuple(a for a, _ in each),
@@ -67,11 +73,11 @@ class Columns:
 
     def plain(self, x: Array) -> Array:
         """In robust units, without what is absurd: for a straight line."""
-        return (self.inside(x) - self.centre) / self.scale
+        return (np.clip(x, self.low, self.high) - self.centre) / self.scale
 
-    def inside(self, x: Array) -> Array:
-        """The nearest rows that all models tell apart: those within the bounds."""
-        return np.clip(x, self.low, self.high)
+    def seen(self, x: Array) -> Array:
+        """The nearest rows whose columns all lie where values were seen."""
+        return np.clip(x, self.least, self.most)
 
     def bounded(self, x: Array) -> Array:
         """The same, bent so that a far value counts little more than a large one."""

@@ -44,8 +44,8 @@ _FLOOR = 0.05  # of a residual, in standard deviations, before its logarithm
 _HELD_DRAWS = 24
 _ROUNDING = 1e-13  # of a number, below which it has not changed
 _FAR = 4.0  # standard deviations, beyond which errors count alike
-FARTHEST = 10.0  # widths of a column, beyond which a row is no farther out
-BACK = 0.5  # widths of a column, over which the slope at its bound is taken
+FARTHEST = 20.0  # widths of a column, beyond which a row is no farther out
+BACK = 0.5  # widths of a column, over which the slope at its end is taken
 LEAST_NOISE = 0.25  # share of the variance, so that a mixture of draws has no gaps
 
 
@@ -139,27 +139,28 @@ class TableRegression:
         return max((len(p.lines) for p in self.parts if isinstance(p, Bent)), default=1)
 
     def _beyond(self, x: Array, number: int, seed: int) -> Array:
-        """How far draws (draws, rows, outputs) go on beyond the bounds of the columns.
+        """What draws (draws, rows, outputs) add beyond what was seen of the columns.
 
-        The mean stays what it is at the bound. Whether it goes on nobody has seen, so
-        the draws do, to either side: by its slope over the last half of the columns.
+        The mean goes on in one way there, and to go on as over the last half of the
+        columns is another. Nobody has seen which is right: the draws go to either side
+        by the difference.
         """
         levels = AddressedNormals(seed, self.turns).standard_normal((number,))
         reach = np.zeros((len(x), len(self.scale)))
-        inside = self.columns.inside(x)
-        widths = self.columns.high - self.columns.low
-        excess = (x - inside) / np.where(widths > 0, widths, np.inf)
+        seen = self.columns.seen(x)
+        widths = self.columns.most - self.columns.least
+        excess = (x - seen) / np.where(widths > 0, widths, np.inf)
         far = np.abs(excess).max(1, initial=0.0)
         out = np.flatnonzero(far > 0)
         if len(out):
             # The farthest column goes back by just as much however far out it is.
-            share = excess[out] / far[out, None]
-            ends = [
+            back = BACK * excess[out] / far[out, None] * widths
+            here, end, before = (
                 self._mean(Views(self.columns, rows))
-                for rows in (inside[out], inside[out] - BACK * share * widths)
-            ]
+                for rows in (x[out], seen[out], seen[out] - back)
+            )
             steps = np.minimum(far[out], FARTHEST) / BACK
-            reach[out] = np.abs(ends[0] - ends[1]) * steps[:, None]
+            reach[out] = np.abs(here - end - (end - before) * steps[:, None])
         return np.asarray((levels - levels.mean())[:, None, None] * reach)
 
     def _mean(self, views: Views) -> Array:
