@@ -233,7 +233,7 @@ class RegressionPool(nn.Module):
                 self._views.append((LINES[name].view,) * 2)
         self.spreads = None if table.spreads is None else StraightLine(table.spreads)
         self.noise = NoiseNumbers(table.laws, self.turns)
-        self.beyond = Numbers(self.turns)
+        self.beyond = TurnNumbers(self.turns)
 
     def forward(self, x: Tensor) -> Tensor:
         """See the class."""
@@ -289,7 +289,7 @@ class RegressionPool(nn.Module):
         return found
 
 
-class Numbers(nn.Module):
+class TurnNumbers(nn.Module):
     """A standard normal number for each turn."""
 
     def __init__(self, turns: int) -> None:
