@@ -213,9 +213,10 @@ def refuse_what_has_no_graph(subject: ExportSubject, batch: Batch) -> None:
         if plan.switches.host_generators:
             raise UnsupportedModelError(_HOST.format(name=name))
         _, run, _ = subject.sampler.planned_pass(plan, batch, 0, record=True)
-    checks = any(op.noisy and op.is_check for op in run.recorder.tape.ops)
-    if run.recorder.escape or checks:
-        how = f"({run.recorder.escape}), " if run.recorder.escape else ""
+    transcript = run.recorder.transcript
+    checks = any(op.noisy and op.is_check for op in transcript.tape.ops)
+    if transcript.escape or checks:
+        how = f"({transcript.escape}), " if transcript.escape else ""
         raise UnsupportedModelError(_DRAWN.format(name=name, how=how))
 
 

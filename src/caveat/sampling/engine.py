@@ -350,7 +350,9 @@ class Session:
         self._lost += 1
         if self._lost > 4 * MOST_WAYS:
             self._ways.clear()  # hardly any draw goes a known way
-        replayable = not run.recorder.escape and self._plan.switches.replayable
+        replayable = (
+            not run.recorder.transcript.escape and self._plan.switches.replayable
+        )
         if record and replayable and not self._judge(draw, plain):
             self._note_way(run, leaves, structure)
         return plain

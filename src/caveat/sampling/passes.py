@@ -341,6 +341,6 @@ class Pass:
         return noise
 
     def _rule(self, func: OpOverload) -> Any:
-        self.recorder.where = self._stack.path
+        self.recorder.transcript.where = self._stack.path
         rule = self._rules(func)
         return None if rule is None else partial(rule, self)

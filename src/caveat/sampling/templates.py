@@ -115,28 +115,28 @@ def template_of(
     recorder: Recorder, leaves: list[Any], structure: Any, batch: Batch
 ) -> tuple[Template, Constants]:
     """The template of a finished pass on ``batch`` that returned ``leaves``."""
-    whole = recorder.finish(leaves)
+    whole, transcript = recorder.finish(leaves), recorder.transcript
     drawn = {n for op in whole.ops if op.noisy for n in op.results if n is not None}
     drawn |= whole.noises.keys()
     noisy = _part(whole, noisy=True)
     noisy.outputs = [r for r in whole.outputs if _is_one_of(r, drawn)]
-    noisy.constants = {**whole.constants, **recorder.kept}
+    noisy.constants = {**whole.constants, **transcript.kept}
     noisy.drop_dead()
     clean = _part(whole, noisy=False)
     ends = [n for n in noisy.constants if n not in whole.constants]
     ends += [r.number for r in whole.outputs if isinstance(r, Ref)]
     handed = tuple(n for n in dict.fromkeys(ends) if n not in drawn)
     clean.outputs = [Ref(n) for n in handed]
-    clean.constants = {**whole.constants, **recorder.sources}
+    clean.constants = {**whole.constants, **transcript.sources}
     clean.noises = {}
     clean.drop_dead()
-    inlets = _inlets(clean, recorder.sources, batch)
+    inlets = _inlets(clean, transcript.sources, batch)
     for number, *_ in inlets or ():
         clean.constants[number] = torch.empty(0)
-    bound = recorder.bound
+    bound = transcript.bound
     if inlets is None:
         bound = bound or "it holds a part of the input that no operation made"
-    constants = {n: recorder.kept[n] for n in handed}
+    constants = {n: transcript.kept[n] for n in handed}
     noisy.constants = {n: c for n, c in noisy.constants.items() if n not in constants}
     certain = not any(op.is_check for op in noisy.ops)
     program = Program(clean, frozenset())

@@ -202,7 +202,7 @@ def with_own_generator(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -
         )
     like = next((a for a in args if isinstance(a, Tensor)), torch.empty(0))
     kwargs["generator"] = run.own_generator(op_name(func), like)
-    run.recorder.escape = f"{func} draws from a generator of its own"
+    run.recorder.transcript.escape = f"{func} draws from a generator of its own"
     return run.recorder.run(seeded, *args, **kwargs)
 
 
@@ -225,9 +225,11 @@ def as_seeded(run: Pass, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
         args = (*args[:place], True, *args[place + 1 :])
     tensors = list(tensors_in((*args, *kwargs.values())))
     if any(map(run.recorder.is_noisy, tensors)):
-        run.recorder.escape = f"{func} draws seeded numbers for a drawn tensor"
+        run.recorder.transcript.escape = (
+            f"{func} draws seeded numbers for a drawn tensor"
+        )
     elif tensors:  # it may be on the tape, where it would draw once more
-        run.recorder.bound = f"{func} draws seeded numbers"
+        run.recorder.transcript.bound = f"{func} draws seeded numbers"
     return run.recorder.run(func, *args, **kwargs)
 
 
