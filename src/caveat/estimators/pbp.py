@@ -4,15 +4,15 @@ from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from caveat import _validation as validation
 from caveat.errors import InputTypeError
+from caveat.estimators.answers import RegressionAnswers
 from caveat.estimators.base import dense
 from caveat.estimators.checking import validate_data
 from caveat.estimators.seeds import seed_of
-from caveat.evaluation.targets import observed_values
 from caveat.predictive import RegressionPredictive
 from caveat.training.pbp.units import PBPFit, fit_pbp
 
@@ -23,7 +23,7 @@ Got {hidden!r}."""
 
 
 @final
-class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PBPRegressor(RegressionAnswers, BaseEstimator):  # type: ignore[misc]
     """Regression by a Bayesian network without dropout and without sampling.
 
     Every weight has a Gaussian of its own. A row is absorbed by matching the moments of
@@ -136,45 +136,6 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.precision_ = float(1.0 / found.networks.noise.mean_variance[0] / y_std**2)
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Mean of new observations, and their standard deviation.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, shape (rows, features)
-            The rows to predict.
-        return_std : bool, default False
-            Also give the standard deviation of a new observation: what the network does
-            not know and the noise together.
-
-        Returns
-        -------
-        mean : array, shape (rows,)
-        std : array, shape (rows,)
-            Only with ``return_std``.
-        """
-        found = self.predictive(X)
-        mean = found.mean.numpy()
-        return (mean, found.std.numpy()) if return_std else mean
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Intervals that hold new observations with a given probability.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, shape (rows, features)
-            The rows to predict.
-        level : float, default 0.95
-            Probability inside; the same is left out on both sides.
-
-        Returns
-        -------
-        lower, upper : array, shape (rows,)
-        """
-        validation.unit_interval("level", level)
-        lower, upper = self.predictive(X).interval(level)
-        return lower.numpy(), upper.numpy()
-
     def predictive(self, X: Any) -> RegressionPredictive:
         """The Gaussian of each row: mean, what is not known, and noise.
 
@@ -194,24 +155,6 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self, X, accept_sparse="csr", dtype=np.float64, reset=False
         )
         return self.fit_.predictive(dense(rows))
-
-    def log_likelihood(self, X: Any, y: Any) -> float:
-        """Mean log predictive density of observations, higher is better.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, shape (rows, features)
-            Their covariates.
-        y : array, shape (rows,)
-            The observations.
-
-        Returns
-        -------
-        float
-            For single rows ask ``predictive(X).log_prob``.
-        """
-        found = self.predictive(X)
-        return float(found.log_prob(observed_values(found, y)).mean())
 
     def _widths(self) -> tuple[int, ...]:
         given: Any = self.hidden  # what users pass is not what they should

@@ -4,12 +4,12 @@ from typing import Any, Self, final
 
 import numpy as np
 import torch
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from caveat import _validation as validation
 from caveat.errors import InputTypeError, ShapeError
+from caveat.estimators.answers import Ask, RegressionAnswers
 from caveat.estimators.base import (
     Array,
     DropoutEstimator,
@@ -47,7 +47,7 @@ _STATE = (
 
 
 @final
-class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
+class DropoutRegressor(RegressionAnswers, DropoutEstimator):
     """Regression by networks with dropout, whose predictions have error bars.
 
     Networks are trained with dropout and predict with it: the average of many draws,
@@ -248,51 +248,6 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         means, precisions = self._table.draws(x, n_draws=n_draws, seed=seed)
         return Draws(torch.from_numpy(means), torch.from_numpy(precisions))
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Mean of new observations, and their standard deviation.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, shape (rows, features)
-            The rows to predict.
-        return_std : bool, default False
-            Also give the standard deviation of a new observation: what the networks do
-            not know and the noise together.
-
-        Returns
-        -------
-        mean : array, shape (rows,) or (rows, outputs), as y was
-        std : array of the same shape
-            Only with ``return_std``.
-        """
-
-        def ask(rows: Array) -> tuple[Tensor, ...]:
-            found = self._gaussian(rows)
-            return found.mean, found.std
-
-        mean, std = self._by_parts(self._matrix(X), ask)
-        return (mean, std) if return_std else mean
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Intervals that hold new observations with a given probability.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, shape (rows, features)
-            The rows to predict.
-        level : float, default 0.95
-            Probability inside; the same is left out on both sides.
-
-        Returns
-        -------
-        lower, upper : array, shape (rows,) or (rows, outputs), as y was
-        """
-        validation.unit_interval("level", level)
-        lower, upper = self._by_parts(
-            self._matrix(X), lambda rows: self._gaussian(rows).interval(level)
-        )
-        return lower, upper
-
     def predictive(self, X: Any) -> GaussianPredictive:
         """The predictive distribution, with all its draws.
 
@@ -338,21 +293,7 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         return (means + noise * own.rsqrt()).numpy()
 
     def log_likelihood(self, X: Any, y: Any) -> float:
-        """Mean log predictive density of observations, in the units of y.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, shape (rows, features)
-            Rows.
-        y : array, shape (rows,) or (rows, outputs)
-            What was observed there.
-
-        Returns
-        -------
-        float
-            Under the mixture of all draws (paper 001, eq. 13), joint over outputs. For
-            single rows ask ``predictive(X).log_prob``.
-        """
+        # Some rows at a time, so that few draws are held at once.
         x = self._matrix(X)
         observed = np.asarray(y, dtype=np.float64)
         expected = (len(x),) if self._is_vector else (len(x), self.n_outputs_)
@@ -422,6 +363,9 @@ class DropoutRegressor(RegressorMixin, DropoutEstimator):  # type: ignore[misc]
         shift = log_density_shift(torch.from_numpy(y_std))  # E19
         self.validation_log_likelihood_ = best.log_likelihood + shift
         return best.scale
+
+    def _asked(self, X: Any, ask: Ask) -> list[Array]:
+        return self._by_parts(self._matrix(X), lambda rows: ask(self._gaussian(rows)))
 
     def _gaussian(self, x: Array) -> GaussianPredictive:
         found = self._draws(x, n_draws=self.n_draws)

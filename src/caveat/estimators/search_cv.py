@@ -7,11 +7,12 @@ from typing import Any, Self, final
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from caveat import _validation as validation
 from caveat.errors import InputTypeError, ParameterError
+from caveat.estimators.answers import Ask, RegressionAnswers
 from caveat.estimators.base import Array, regression_rows
 from caveat.estimators.noise_head import NoiseHead
 from caveat.estimators.prior import Prior, checked_prior
@@ -32,7 +33,7 @@ _VARIED = ("drop_rate", "input_drop_rate", "hidden", "lengthscale", "epochs")
 
 
 @final
-class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class DropoutSearchCV(MetaEstimatorMixin, RegressionAnswers, BaseEstimator):  # type: ignore[misc]
     """Chooses rates, depth and length-scale of a DropoutRegressor by cross-validation.
 
     Candidates are compared by the log density of held-out rows, each at its own best
@@ -171,40 +172,6 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         self.best_estimator_ = best.fit(X, y)
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """As :meth:`DropoutRegressor.predict`, by the best estimator.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, shape (rows, features)
-            The rows to predict.
-        return_std : bool, default False
-            Also give the standard deviation of a new observation.
-
-        Returns
-        -------
-        mean : array, shape (rows,) or (rows, outputs), as y was
-        std : array of the same shape
-            Only with ``return_std``.
-        """
-        return self._best().predict(X, return_std=return_std)
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """As :meth:`DropoutRegressor.predict_interval`, by the best estimator.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, shape (rows, features)
-            The rows to predict.
-        level : float, default 0.95
-            Probability inside; the same is left out on both sides.
-
-        Returns
-        -------
-        lower, upper : array, shape (rows,) or (rows, outputs), as y was
-        """
-        return self._best().predict_interval(X, level)
-
     def predictive(self, X: Any) -> GaussianPredictive:
         """As :meth:`DropoutRegressor.predictive`, by the best estimator.
 
@@ -221,23 +188,12 @@ class DropoutSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         return self._best().predictive(X)
 
     def log_likelihood(self, X: Any, y: Any) -> float:
-        """As :meth:`DropoutRegressor.log_likelihood`, by the best estimator.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, shape (rows, features)
-            Rows.
-        y : array, shape (rows,) or (rows, outputs)
-            What was observed there.
-
-        Returns
-        -------
-        float
-            Mean log predictive density, in the units of y.
-        """
         return self._best().log_likelihood(X, y)
 
     # ------------------------------------------------------------ private
+
+    def _asked(self, X: Any, ask: Ask) -> list[Array]:
+        return self._best()._asked(X, ask)
 
     def _best(self) -> DropoutRegressor:
         check_is_fitted(self, "best_estimator_")

@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from caveat import _validation
+from caveat.estimators.answers import RegressionAnswers
 from caveat.estimators.linear.base import SparseInput, generator_of
 from caveat.estimators.linear.settings import new_matrix
-from caveat.evaluation.targets import observed_values
 from caveat.maxent.linear import LinearPosterior, log_evidence, log_normalizer
 from caveat.maxent.linear.arrays import Array
 from caveat.maxent.linear.dropped import dropped_components
@@ -19,7 +18,7 @@ from caveat.maxent.linear.posterior import PosteriorSample
 from caveat.predictive import StudentMixturePredictive, StudentPredictive
 
 
-class DropoutLinearModel(RegressorMixin, SparseInput):  # type: ignore[misc]
+class DropoutLinearModel(RegressionAnswers, SparseInput):
     """Predictions from the ``posterior_`` that a subclass fits."""
 
     posterior_: LinearPosterior
@@ -119,41 +118,6 @@ class DropoutLinearModel(RegressorMixin, SparseInput):  # type: ignore[misc]
             df=self.posterior_.df,
             n_draws=found.n_draws,
         )
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Intervals that hold new observations with a given probability.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, shape (rows, features)
-            The rows to predict.
-        level : float, default 0.95
-            Probability inside; the same is left out on both sides.
-
-        Returns
-        -------
-        lower, upper : array, shape (rows,)
-        """
-        lower, upper = self.predictive(X).interval(level)
-        return lower.numpy(), upper.numpy()
-
-    def log_likelihood(self, X: Any, y: Any) -> float:
-        """Mean log predictive density of observations.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, shape (rows, features)
-            Their covariates.
-        y : array, shape (rows,)
-            The observations.
-
-        Returns
-        -------
-        float
-            For single rows ask ``predictive(X).log_prob``.
-        """
-        predictive = self.predictive(X)
-        return float(predictive.log_prob(observed_values(predictive, y)).mean())
 
     def sample_posterior(
         self, n_draws: int = 1, random_state: Any = None
