@@ -131,11 +131,12 @@ def from_json(name: str, kind: str, shape: tuple[int, ...], data: Any) -> NDArra
 
 def _floats(name: str, flat: list[Any], dtype: Any) -> NDArray[Any]:
     try:
-        plain = np.array(flat, np.float64)  # None becomes NaN
+        # Not by way of another type: numpy gives the lock away while it converts, and
+        # waits for the computing thread to have it back.
+        with np.errstate(over="ignore"):
+            found = np.array(flat, dtype)  # None becomes NaN
     except OverflowError:
         refuse(f"{quoted(name)} holds numbers that {dtype} cannot hold.")
-    with np.errstate(over="ignore"):
-        found = plain.astype(dtype)
     if np.isinf(found).any():
         at = int(np.isinf(found).argmax())
         refuse(f"{quoted(name)} must hold finite numbers. Value {at + 1} is not.")
