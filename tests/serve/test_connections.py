@@ -1,6 +1,7 @@
 """Connections: one write for an answer, and none that lasts for ever."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -106,20 +107,21 @@ def test_answers_are_whole_and_in_order_on_one_connection(port):
         assert found.count(b"HTTP/1.1 200") == 5
 
 
-def test_a_client_that_does_not_read_does_not_keep_a_server_from_stopping(port):
-    body = b'{"rows": [' + b",".join([b"[1,2,3]"] * 5000) + b'], "n_draws": 8}'
+def test_a_client_that_does_not_read_does_not_keep_a_server_from_stopping(
+    served_models, monkeypatch
+):
+    monkeypatch.setattr(connections, "PATIENCE", 0.3)
+    body = b'{"rows": [' + b",".join([b"[1,2,3]"] * 9000) + b'], "n_draws": 8}'
     head = b"POST /v1/models/net/predict HTTP/1.1\r\nHost: x\r\nContent-Length: "
+    request = head + str(len(body)).encode() + b"\r\n\r\n" + body
     with socket.socket() as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        own.connect(("127.0.0.1", port))
-        request = head + str(len(body)).encode() + b"\r\n\r\n" + body
-        threading.Thread(target=_sent, args=(own, request * 20)).start()
-        time.sleep(1.0)
-        # The fixture stops the server now, and says if it does not end.
+        with served(app({"net": served_models["net"]})) as port:
+            own.connect(("127.0.0.1", port))
+            threading.Thread(target=_sent, args=(own, request * 9)).start()
+            time.sleep(1.0)
 
 
 def _sent(own, data):
-    try:
+    with contextlib.suppress(OSError):  # it is closed, which is what is wanted
         own.sendall(data)
-    except OSError:  # it is closed, which is what is wanted
-        pass

@@ -482,12 +482,12 @@ def _example(column: Any) -> Any:
 
 
 def _column_schema(column: Any) -> dict[str, Any]:
-    if column.kind == "boolean":
-        return {"type": ["boolean", "null"]}
-    if column.kind == "category":
-        # Others are an error of their own, and there may be very many.
-        return {"type": ["string", "number", "boolean", "null"]}
-    return {"type": ["number" if column.kind == "number" else "string", "null"]}
+    """Texts are read as those of a CSV file are, and may turn out to be none."""
+    kinds = {
+        "number": ["number", "string", "null"],
+        "time": ["string", "number", "null"],
+    }
+    return {"type": kinds.get(column.kind, ["string", "number", "boolean", "null"])}
 
 
 def _datatype(dtype: Any) -> str:

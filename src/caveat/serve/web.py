@@ -94,6 +94,7 @@ def app(
         lifespan=life,
         docs_url=None,  # both load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # to an address that a header of the client names
         exception_handlers={
             RefusedError: _refused,
             HTTPException: _not_found,
