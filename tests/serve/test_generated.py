@@ -1,4 +1,4 @@
-"""Requests that schemathesis makes of the OpenAPI: what is described is what is done."""
+"""Requests that schemathesis makes of the OpenAPI: what is described is done."""
 
 import time
 

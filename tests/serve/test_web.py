@@ -50,7 +50,12 @@ def test_a_stream_of_an_exact_model_has_one_event(address):
 def test_a_stream_that_is_wrong_is_refused_before_it_begins(address):
     url = f"http://{address}/v2/models/net/infer_stream"
     row = {"rows": [[1, 2, 3]]}
-    for own in ({"rows": [[1]]}, row | {"n_draws": 1}, row | {"quantiles": 1}, {"x": 1}):
+    for own in (
+        {"rows": [[1]]},
+        row | {"n_draws": 1},
+        row | {"quantiles": 1},
+        {"x": 1},
+    ):
         assert CLIENT.post(url, json=own).status_code == 400
 
 

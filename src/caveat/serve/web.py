@@ -168,11 +168,14 @@ def _add_inference(web: FastAPI, service: Service) -> None:
     bodies = (infer_body, rows_body, stream_body)
     parts = zip(ROUTES.items(), bodies, answer_contents(), strict=True)
     for (path, function), body, content in parts:
+        own: dict[int | str, dict[str, Any]] = {
+            200: {"description": "Answers.", "content": content}
+        }
         web.post(
             path,
             tags=["inference"],
             response_class=Response,  # of no kind, so that ours is the only one told
-            responses={200: {"description": "Answers.", "content": content}} | refusals,
+            responses=own | refusals,
             openapi_extra=body(service.models),
         )(_endpoint(service, function))
     version = "/v2/models/{model}/versions/1/infer"
