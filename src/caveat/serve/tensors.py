@@ -56,11 +56,13 @@ def checked_shape(name: str, shape: Any, most: int) -> tuple[int, ...]:
             f"The shape of {quoted(name)} must be a list of 1 to {_MOST_AXES} whole "
             f"numbers of at least 0. Got {quoted(shape)}."
         )
-    count = 1
-    for size in shape:
-        count *= size
+    # An axis of 0 makes no shape small: numpy multiplies the others all the same.
+    count = math.prod(max(size, 1) for size in shape)
     if count > most:
-        refuse(f"{quoted(name)} must hold at most {most} numbers. Got {count}.")
+        refuse(
+            f"{quoted(name)} must hold at most {most} numbers. Got the shape "
+            f"{quoted(shape)}."
+        )
     return tuple(shape)
 
 
