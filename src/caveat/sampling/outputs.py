@@ -82,7 +82,10 @@ class Picker:
         Of ``leaves`` a Ref stands for what is drawn. It has no values here: a choice
         that hangs on some, or makes something of them, is none that can be foreseen.
         """
-        untouched = [_Untouched.new() if isinstance(v, Ref) else v for v in leaves]
+        nothing = torch.empty(0)
+        untouched = [
+            nothing.as_subclass(_Untouched) if isinstance(v, Ref) else v for v in leaves
+        ]
         returned = unflatten(untouched, structure)
         try:
             found = self._chosen(returned) if self.output else self._plain(returned)
@@ -112,10 +115,6 @@ class Picker:
 
 class _Untouched(Tensor):
     """A tensor that can be handed on, and nothing else."""
-
-    @classmethod
-    def new(cls) -> "_Untouched":
-        return torch.empty(0).as_subclass(cls)
 
     @classmethod
     def __torch_function__(cls, func: Any, *_: Any, **__: Any) -> Any:
