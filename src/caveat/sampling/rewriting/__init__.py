@@ -10,6 +10,7 @@ from caveat.sampling.rewriting.in_place import reuse_memory, without_writes
 from caveat.sampling.rewriting.masks import fold_masks
 from caveat.sampling.rewriting.parts import compute_parts
 from caveat.sampling.rewriting.slicing import slice_units
+from caveat.sampling.rewriting.starts import share_starts
 from caveat.sampling.rewriting.together import draws_together
 from caveat.sampling.tape import Tape
 
@@ -20,6 +21,7 @@ _REWRITES = (
     slice_units,
     fold_masks,
     use_channels_last,
+    share_starts,
     reuse_memory,
 )
 
