@@ -131,7 +131,8 @@ class Reading(ABC):
         A block is good until the next is asked for.
         """
         structure, first, number = self._session.structure, None, numbers.start
-        for leaves in self._session.blocks(numbers):
+        only = self._session.leaf_alone(self._picker)
+        for leaves in self._session.blocks(numbers, only):
             tensor = self._picker.pick_block(leaves, structure)
             first = same_shape(tensor[0], first, number)
             number += len(tensor)

@@ -119,7 +119,8 @@ class Bound:
 
     def once(self) -> tuple[Tensor, ...]:
         """The outputs of a tape without noise."""
-        return self._program.run(self._constants, ())
+        with self._few_cores(1):
+            return self._program.run(self._constants, ())
 
     def outputs(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...] | None]:
         """The noisy outputs of each draw, in the order of the tape's outputs.
