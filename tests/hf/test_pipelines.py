@@ -106,16 +106,19 @@ def test_a_streamed_data_set():
     )
     assert_alike(list(run(whole.to_iterable_dataset())), expected)  # by its "text"
     assert_alike(list(run(whole["text"])), expected)
+    assert_alike(list(run(whole)), expected)
+    with pytest.raises(InputTypeError, match="'review', 'label'"):
+        list(run(whole.rename_column("text", "review")))
 
 
-def test_columns_of_frames():
+def test_frames_and_their_columns():
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     run, items = made("text-classification")
     expected = run(items)
     for column in (pandas.Series(items), polars.Series(items), np.array(items)):
         assert_alike(list(run(column)), expected)
-    with pytest.raises(InputTypeError, match="column"):
-        run(pandas.DataFrame({"text": items}))
+    for frame in (pandas.DataFrame, polars.DataFrame):
+        assert_alike(list(run(frame({"text": items, "year": range(5)}))), expected)
 
 
 def test_a_stream_is_read_some_batches_ahead_and_not_to_its_end():
@@ -182,6 +185,46 @@ def test_heads_that_look_for_the_end_of_a_text(pad):
     net = writer_head(pad)
     run = pipeline("text-classification", net, tokenizer(), n_draws=3, batch_size=64)
     assert_alike(run(TEXTS), [run(text) for text in TEXTS])
+
+
+def test_a_head_that_looks_for_an_end_it_cannot_know():
+    net = writer_head(None)
+    with pytest.raises(ParameterError, match="model.config.pad_token_id"):
+        pipeline("text-classification", net, tokenizer(), n_draws=3)(TEXTS)
+    run = pipeline("text-classification", net, tokenizer(), n_draws=3, batch_size=1)
+    assert_alike(run(TEXTS), [run(text) for text in TEXTS])
+
+
+def test_a_model_that_counts_from_behind_its_padding_token():
+    """RoBERTa has 34 positions for texts of 32 tokens; nobody else says so."""
+    spec = transformers.RobertaConfig(
+        vocab_size=32,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=34,
+        pad_token_id=1,
+    )
+    net, words = transformers.RobertaForSequenceClassification(spec), tokenizer()
+    words.model_input_names = ["input_ids", "attention_mask"]
+    run = pipeline("text-classification", net, words, n_draws=2)
+    run("good " * 30)
+    with pytest.raises(ParameterError, match=r"32 tokens\. Got 33"):
+        run("good " * 31)
+    cut = pipeline("text-classification", net, words, n_draws=2, truncation=True)
+    assert_alike(cut("good " * 50), run("good " * 30))
+
+
+def test_classes_have_names():
+    net = bert("SequenceClassification", num_labels=2)
+    run = pipeline("text-classification", net, tokenizer(), n_draws=2)
+    net.config.id2label = {"0": "bad", "1": "good"}  # as JSON has them
+    assert list(run("good film")["probs"]) == ["bad", "good"]
+    for names in ({0: "bad", 1: "bad"}, {0: "bad", 2: "good"}, None):
+        net.config.id2label = names
+        with pytest.raises(ParameterError, match="id2label"):
+            run("good film")
 
 
 def test_long_texts_are_cut_if_that_is_asked_for():
@@ -448,6 +491,17 @@ def test_what_is_refused():
         run([3])
     with pytest.raises(InputTypeError, match="question"):
         made("question-answering")[0]("who ?")
+    with pytest.raises(InputTypeError, match="both strings"):
+        made("question-answering")[0]({"question": ["who ?"], "context": ["bad"]})
+    with pytest.raises(InputTypeError, match="bytes"):
+        run(b"good")
+    with pytest.raises(ParameterError, match="top_k is for"):
+        options = {"precision": 1.0, "top_k": 2}
+        pipeline("regression", bert("SequenceClassification"), tokenizer(), **options)
+    foreign = bert("SequenceClassification")
+    foreign.bert.embeddings.word_embeddings = torch.nn.Embedding(10, 8)
+    with pytest.raises(ParameterError, match="tokenizer that the model"):
+        pipeline("text-classification", foreign, tokenizer())("who made it ?")
     with pytest.raises(ParameterError, match="precision"):
         pipeline("regression", bert("SequenceClassification"), tokenizer())
     with pytest.raises(ParameterError, match="task"):

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.hf.padding import longest_of
 from caveat.hf.tasks import HeadTask
 from caveat.predictive import CategoricalPredictive
 from caveat.sampling import MCDropout
@@ -42,7 +41,7 @@ class QuestionAnswering(HeadTask):
                 "Question answering needs a fast tokenizer, which knows where tokens "
                 f"stand in the text. Got {type(self._processor).__name__}."
             )
-        longest = longest_of(self._model, self._processor)
+        longest = self._longest
         options: dict[str, Any] = {}
         if longest is not None:
             overlap = self._overlap(question, longest)
@@ -188,7 +187,10 @@ def _described(context: str, text: tuple[int, int], prob: Any) -> dict[str, Any]
 
 def _parts(item: Any) -> tuple[str, str]:
     if isinstance(item, Mapping) and {"question", "context"} <= set(item):
-        return item["question"], item["context"]
+        question, context = item["question"], item["context"]
+        if isinstance(question, str) and isinstance(context, str):
+            return question, context
     raise InputTypeError(
-        f"An item must be a dict with 'question' and 'context'. Got {item!r:.80}."
+        f"An item must be a dict with 'question' and 'context', both strings. Got "
+        f"{item!r:.80}."
     )

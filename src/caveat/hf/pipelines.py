@@ -11,6 +11,8 @@ from caveat._progress import ProgressBar
 from caveat._random import Seed
 from caveat.errors import InputTypeError, ParameterError
 from caveat.hf.answering import QuestionAnswering
+from caveat.hf.checking import check_processor, check_transformer
+from caveat.hf.padding import ends_known
 from caveat.hf.tagging import TokenClassification
 from caveat.hf.tasks import (
     Asked,
@@ -20,6 +22,7 @@ from caveat.hf.tasks import (
     TextClassification,
 )
 from caveat.sampling import MCDropout
+from caveat.sampling.inputs import check_model
 
 _KINDS: dict[str, type[HeadTask]] = {
     "text-classification": TextClassification,
@@ -45,9 +48,9 @@ class Pipeline:
 
         Parameters
         ----------
-        items : str, pair, dict, image, list, generator or data set
+        items : str, pair, dict, image, list, generator, data set or frame
             One item gives one answer, a list a list; all else an iterator, which reads
-            some batches ahead.
+            some batches ahead. Of a data set or frame a row is a dict.
         progress : bool, optional
             Show a bar; by default on a terminal, when it takes more than a second.
         """
@@ -55,7 +58,8 @@ class Pipeline:
             return list(self._run(items, len(items), progress))
         if self._task.single(items) or not hasattr(items, "__iter__"):
             return next(self._run([items], 1, progress))
-        if len(getattr(items, "shape", (0,))) > 1:
+        items = _by_rows(items)
+        if len(getattr(items, "shape", (0,))) > 1 and not _has_columns(items):
             raise InputTypeError(
                 f"Several items must come as a list. Got one {type(items).__name__} of "
                 f"shape {tuple(items.shape)}; pass list(images), or a column of texts."
@@ -78,14 +82,27 @@ class Pipeline:
         found: list[Any] = [None] * len(rows)
         for begin in range(0, len(order), self._batch_size):
             some = order[begin : begin + self._batch_size]
-            answers = self._task.answers(
-                self._mc, [items[i] for i in some], [rows[i] for i in some],
-                self._n_draws,
-            )  # fmt: skip
+            own, encoded = [items[i] for i in some], [rows[i] for i in some]
+            with ends_known():
+                answers = self._task.answers(self._mc, own, encoded, self._n_draws)
             for i, answer in zip(some, answers, strict=True):
                 found[i] = answer
             bar.advance(len(some))
         return found
+
+
+def _by_rows(items: Any) -> Any:
+    """A frame of pandas or polars as its rows; all else as it is."""
+    if hasattr(items, "iter_rows") and hasattr(items, "columns"):
+        return list(items.iter_rows(named=True))
+    if hasattr(items, "iloc") and hasattr(items, "columns"):
+        return items.to_dict("records")
+    return items
+
+
+def _has_columns(items: Any) -> bool:
+    """Whether this is a data set of ``datasets``, whose rows are dicts."""
+    return hasattr(items, "column_names")
 
 
 def pipeline(  # noqa: PLR0913, a door: options by name
@@ -143,17 +160,16 @@ def pipeline(  # noqa: PLR0913, a door: options by name
         for questions; mean, std, epistemic_std and interval for regressions.
     """
     check.one_of("task", task, _KINDS)
-    if tokenizer is None:
-        raise InputTypeError(
-            "A pipeline needs what makes inputs of items. Got no tokenizer; pass the "
-            "model's: AutoTokenizer or AutoImageProcessor.from_pretrained(...)."
-        )
+    check_transformer(check_model(model))
+    check_processor(tokenizer)
     for name, value, owner in (
         ("precision", precision, "regression"),
         ("words", words or None, "token-classification"),
     ):
         if value is not None and task != owner:
             raise ParameterError(f"{name} is for {owner!r}. Got it for {task!r}.")
+    if top_k is not None and task == "regression":
+        raise ParameterError("top_k is for classes and spans. Got it for 'regression'.")
     n_draws = check.positive_int("n_draws", n_draws)
     batch_size = check.positive_int("batch_size", batch_size)
     if top_k is not None:

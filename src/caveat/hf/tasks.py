@@ -10,7 +10,13 @@ import torch
 from torch import Tensor
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.hf.padding import length_of, longest_of, pad_token_of, padded
+from caveat.hf.padding import (
+    check_vocabulary,
+    length_of,
+    longest_of,
+    pad_token_of,
+    padded,
+)
 from caveat.predictive import CategoricalPredictive
 from caveat.sampling import MCDropout
 
@@ -30,6 +36,7 @@ class HeadTask(ABC):
 
     def __init__(self, model: Any, processor: Any, asked: Asked) -> None:
         self._model, self._processor, self._asked = model, processor, asked
+        self._longest = longest_of(model, processor)
 
     @abstractmethod
     def encode(self, item: Any) -> Any:
@@ -37,7 +44,7 @@ class HeadTask(ABC):
 
     def single(self, items: Any) -> bool:
         """Whether this is one item, not many."""
-        return isinstance(items, str | Mapping | tuple)
+        return isinstance(items, str | bytes | Mapping | tuple)
 
     def length(self, row: Any) -> int:
         """By what rows are put together."""
@@ -56,19 +63,22 @@ class HeadTask(ABC):
     def _arguments(self, rows: Sequence[Any]) -> dict[str, Any]:
         """On the device of the model; real numbers (pixels) in its precision."""
         device, dtype = self._model.device, self._model.dtype
+        found = self.batch(rows)
+        if "input_ids" in found:
+            check_vocabulary(self._model, found["input_ids"])
         return {
             name: value.to(device, dtype if value.is_floating_point() else None)
-            for name, value in self.batch(rows).items()
+            for name, value in found.items()
         }
 
     def _tokens_of(self, *texts: Any, **options: Any) -> Any:
         """Unpadded tokens of one text or a pair, cut if that was asked for."""
-        longest = longest_of(self._model, self._processor)
+        longest = self._longest
         if self._asked.truncation:
             if longest is None:
                 raise ParameterError(
                     "truncation=True needs a length. Got a tokenizer and a model that "
-                    "say none; set tokenizer.model_max_length."
+                    "say none; set tokenizer.model_max_length beforehand."
                 )
             options |= {"truncation": True, "max_length": longest}
         row = self._processor(*texts, **options)
@@ -81,14 +91,22 @@ class HeadTask(ABC):
             )
         return row
 
-    def _names(self) -> Mapping[int, str]:
-        names: Mapping[int, str] = self._model.config.id2label
+    def _names(self, n_classes: int) -> Mapping[int, str]:
+        """The names of the classes, by number."""
+        told = self._model.config.id2label or {}
+        names = {int(number): str(name) for number, name in told.items()}
+        every = set(range(n_classes))
+        if set(names) != every or len(set(names.values())) < n_classes:
+            raise ParameterError(
+                f"model.config.id2label must give each of the {n_classes} classes a "
+                f"name of its own. Got {told!r:.200}."
+            )
         return names
 
     def _classes(self, predictive: CategoricalPredictive, row: int) -> dict[str, Any]:
         """The answer for one row of classes."""
         own = predictive[row]
-        label, names = int(own.label[0]), self._names()
+        label, names = int(own.label[0]), self._names(own.probs.shape[-1])
         return {
             "label": names[label],
             "score": float(own.probs[0, label]),
@@ -148,7 +166,7 @@ class TextClassification(HeadTask):
             torch.stack([torch.zeros_like(logits), logits], -1)
         )
         probs, drawn = own.probs[:, 1], logits.sigmoid()
-        names, kept = self._names(), self._kept(probs[None])
+        names, kept = self._names(len(probs)), self._kept(probs[None])
         return {
             "labels": [names[k] for k in kept if probs[k] > 0.5],
             "probs": {names[k]: float(probs[k]) for k in kept},
@@ -248,10 +266,12 @@ def texts_of(item: Any, most: int = 2) -> tuple[str, ...]:
         texts = tuple(item) if pair else (item,)
     if len(texts) > most or not all(isinstance(text, str) for text in texts):
         wanted = "a string or a pair of strings" if most > 1 else "a string"
+        got = type(item).__name__
+        if isinstance(item, Mapping):
+            got += f" with {', '.join(map(repr, item))}"
         raise InputTypeError(
-            f"An item must be {wanted}, or a dict with 'text'. Got "
-            f"{type(item).__name__}; of a data set with other columns pass one: "
-            f"(row['review'] for row in data)."
+            f"An item must be {wanted}, or a dict with 'text'. Got {got:.200}; of a "
+            f"data set with other columns pass one: (row['review'] for row in data)."
         )
     return tuple(texts)
 
