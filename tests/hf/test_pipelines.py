@@ -216,6 +216,22 @@ def test_a_model_that_counts_from_behind_its_padding_token():
     assert_alike(cut("good " * 50), run("good " * 30))
 
 
+def test_a_head_that_reads_the_last_place_is_never_given_padding():
+    """XLNet pads on the left; a padded place behind would be taken for the text's."""
+    spec = transformers.XLNetConfig(
+        vocab_size=32, d_model=8, n_layer=1, n_head=2, d_inner=16, dropout=0.3
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = transformers.XLNetForSequenceClassification(spec).eval()
+    run = pipeline("text-classification", net, tokenizer(), n_draws=3, batch_size=64)
+    assert_alike(run(TEXTS), [run(text) for text in TEXTS])
+    call = tokenizer()(TEXTS[0], return_tensors="pt")
+    drawn = caveat.MCDropout(net, seed=0).draws(**call, n_draws=3).logits
+    mean = drawn[:, 0].softmax(-1).mean(0)
+    assert list(run(TEXTS)[0]["probs"].values()) == pytest.approx(mean.tolist())
+
+
 def test_classes_have_names():
     net = bert("SequenceClassification", num_labels=2)
     run = pipeline("text-classification", net, tokenizer(), n_draws=2)
@@ -483,6 +499,14 @@ def test_pictures_arrays_and_files_by_an_image_processor(tmp_path):
     assert half(pictures[0])["score"] == pytest.approx(expected[0]["score"], abs=0.1)
     with pytest.raises(InputTypeError, match="list"):
         run(pixels)
+    assert_alike(run({"image": pictures[0]}), expected[0])
+    datasets = pytest.importorskip("datasets")
+    whole = datasets.Dataset.from_dict({"image": pictures})
+    assert_alike(list(run(whole)), expected)
+    (tmp_path / "no.png").write_text("no picture")
+    for bad in (tmp_path / "no.png", "nowhere.png", None, {"text": "good"}):
+        with pytest.raises(InputTypeError, match="the processor says"):
+            run([bad])
 
 
 def test_what_is_refused():

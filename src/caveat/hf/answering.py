@@ -62,6 +62,11 @@ class QuestionAnswering(HeadTask):
         """The tokens of the first window, which is the longest."""
         return len(row["input_ids"][0])
 
+    def can_pad(self, mc: MCDropout, short: Any, long: Any) -> bool:
+        """Whether the answers to two questions are the same alone and together."""
+        first, second = (next(_windows(row)) for row in (short, long))
+        return super().can_pad(mc, first, second)
+
     def answers(
         self, mc: MCDropout, items: Sequence[Any], rows: Sequence[Any], n_draws: int
     ) -> list[Any]:

@@ -1,7 +1,7 @@
 """``caveat.hf.pipeline``: transformers' manners, with the doubt of every answer."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from torch import nn
@@ -42,6 +42,7 @@ class Pipeline:
     ) -> None:
         self._task, self._mc = task, mc
         self._n_draws, self._batch_size = n_draws, batch_size
+        self._can_pad: bool | None = None  # not known yet
 
     def __call__(self, items: Any, *, progress: bool | None = None) -> Any:
         """Answers for one item, a list, or anything that can be run through.
@@ -80,8 +81,7 @@ class Pipeline:
         rows = [self._task.encode(item) for item in items]
         order = sorted(range(len(rows)), key=lambda i: self._task.length(rows[i]))
         found: list[Any] = [None] * len(rows)
-        for begin in range(0, len(order), self._batch_size):
-            some = order[begin : begin + self._batch_size]
+        for some in self._batches(order, rows):
             own, encoded = [items[i] for i in some], [rows[i] for i in some]
             with ends_known():
                 answers = self._task.answers(self._mc, own, encoded, self._n_draws)
@@ -89,6 +89,26 @@ class Pipeline:
                 found[i] = answer
             bar.advance(len(some))
         return found
+
+    def _batches(self, order: list[int], rows: list[Any]) -> Iterator[list[int]]:
+        """Numbers of rows, shortest first, those that run together."""
+        size, lengths = self._batch_size, [self._task.length(row) for row in rows]
+        for some in _chunks(order, size):
+            if self._can_pad is None and lengths[some[0]] < lengths[some[-1]]:
+                with ends_known():
+                    self._can_pad = self._task.can_pad(
+                        self._mc, rows[some[0]], rows[some[-1]]
+                    )
+            if self._can_pad is not False:
+                yield some
+                continue
+            for _, alike in groupby(some, lengths.__getitem__):
+                yield list(alike)
+
+
+def _chunks(order: list[int], size: int) -> Iterator[list[int]]:
+    for begin in range(0, len(order), size):
+        yield order[begin : begin + size]
 
 
 def _by_rows(items: Any) -> Any:

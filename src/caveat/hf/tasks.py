@@ -54,6 +54,26 @@ class HeadTask(ABC):
         """Encoded rows as arguments of the model."""
         return padded(rows, pad_token_of(self._model, self._processor))
 
+    def can_pad(self, mc: MCDropout, short: Any, long: Any) -> bool:
+        """Whether the answer to a text is the same in a batch with a longer one.
+
+        Nearly all models are given a mask and go by it. Some read their answer off the
+        last place, whatever stands there (XLNet); for them texts of one length make a
+        batch.
+        """
+        options = {"n_draws": 1, "progress": False}
+        alone, together = (
+            _leading(mc.draws(**self._arguments(rows), **options))
+            for rows in ([short], [short, long])
+        )
+        if alone is None or together is None:
+            return True
+        beside = together[tuple(slice(n) for n in alone.shape)]
+        # Far above what rounding does in a deep network, far below another answer.
+        near = max(1e-3, 8 * torch.finfo(alone.dtype).eps)
+        apart = float((alone - beside).abs().max())
+        return apart <= near * (1 + float(alone.abs().max()))
+
     @abstractmethod
     def answers(
         self, mc: MCDropout, items: Sequence[Any], rows: Sequence[Any], n_draws: int
@@ -183,22 +203,38 @@ class ImageClassification(TextClassification):
 
     def encode(self, item: Any) -> Any:
         """Pixels of one image."""
-        picture = str(item) if isinstance(item, PurePath) else item
+        picture = item.get("image") if isinstance(item, Mapping) else item
+        if isinstance(picture, PurePath):
+            picture = str(picture)
         if hasattr(picture, "convert") and self._colours() == 3:
             picture = picture.convert("RGB")  # from grey, or a palette, or see-through
-        return self._processor(picture, return_tensors="pt")["pixel_values"]
+        try:
+            return self._processor(picture, return_tensors="pt")["pixel_values"]
+        except (ValueError, TypeError, KeyError, OSError) as error:
+            why = str(error).partition("\n")[0]
+            raise InputTypeError(
+                f"An item must be a picture, an array or a file name, or a dict with "
+                f"'image'. Got {_shown(item)}, of which the processor says: {why:.200}"
+            ) from error
 
     def _colours(self) -> int:
         return getattr(self._model.config, "num_channels", 3)
 
     def single(self, items: Any) -> bool:
         """Whether this is one image: a file name, a picture or one array."""
+        if hasattr(items, "column_names"):  # a data set, which has a shape as well
+            return False
         shape = getattr(items, "shape", None)
-        return isinstance(items, str) if shape is None else len(shape) < 4
+        is_named = isinstance(items, str | Mapping)
+        return is_named if shape is None else len(shape) < 4
 
     def length(self, row: Any) -> int:
         """All images count as equally long."""
         return 0
+
+    def can_pad(self, mc: MCDropout, short: Any, long: Any) -> bool:
+        """Images are not padded."""
+        return True
 
     def batch(self, rows: Sequence[Any]) -> dict[str, Tensor]:
         """Images of one size, one after the other."""
@@ -256,6 +292,12 @@ class Regression(HeadTask):
         return {**found, "interval": (lower, upper)}
 
 
+def _leading(output: Any) -> Tensor | None:
+    """The logits of an output, if it has some."""
+    found = getattr(output, "logits", getattr(output, "start_logits", None))
+    return found if isinstance(found, Tensor) and found.numel() else None
+
+
 def texts_of(item: Any, most: int = 2) -> tuple[str, ...]:
     """The text or the pair that an item is, or an error of ours."""
     if isinstance(item, Mapping) and "text" in item:
@@ -274,6 +316,11 @@ def texts_of(item: Any, most: int = 2) -> tuple[str, ...]:
             f"data set with other columns pass one: (row['review'] for row in data)."
         )
     return tuple(texts)
+
+
+def _shown(item: Any) -> str:
+    """A name as it is, of all else the kind."""
+    return repr(item) if isinstance(item, str | PurePath) else type(item).__name__
 
 
 def checked_logits(output: Any, n_axes: int) -> Tensor:
