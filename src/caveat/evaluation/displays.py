@@ -119,7 +119,9 @@ class PredictiveDisplay(LineDisplay):
             Drawn.
         """
         predictive, is_time = regression_of(predictive), _is_time(x)
-        place = _places(predictive, date2num(np.asarray(x)) if is_time else x)
+        if is_time:
+            x = date2num(np.asarray(x))  # type: ignore[no-untyped-call]
+        place = _places(predictive, x)
         chosen = _outputs(predictive.mean, output)
         order = np.argsort(place, kind="stable")
         shift = np.asarray(offset, dtype=np.float64)

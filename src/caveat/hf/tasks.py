@@ -61,9 +61,8 @@ class HeadTask(ABC):
         last place, whatever stands there (XLNet); for them texts of one length make a
         batch.
         """
-        options = {"n_draws": 1, "progress": False}
         alone, together = (
-            _leading(mc.draws(**self._arguments(rows), **options))
+            _leading(mc.draws(**self._arguments(rows), n_draws=1, progress=False))
             for rows in ([short], [short, long])
         )
         if alone is None or together is None:
@@ -203,7 +202,7 @@ class ImageClassification(TextClassification):
 
     def encode(self, item: Any) -> Any:
         """Pixels of one image."""
-        picture = item.get("image") if isinstance(item, Mapping) else item
+        picture: Any = item.get("image") if isinstance(item, Mapping) else item
         if isinstance(picture, PurePath):
             picture = str(picture)
         if hasattr(picture, "convert") and self._colours() == 3:
