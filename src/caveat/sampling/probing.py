@@ -25,9 +25,10 @@ from caveat.sampling.running import Switches, run_pass
 
 _UNREPEATABLE = """{name} gives two answers for the same input and the same noise. It
 draws from a source that cannot be seen (an operator of its own, another library, the
-clock) or keeps count of its calls in an object outside its modules. Draws of it would
-be numbers that nothing can be said of. Draw with torch's functions, from generators
-that are attributes of the model; keep counters in attributes of a module."""
+clock), seeds a generator by such a source (torch.seed()), or keeps count of its calls
+in an object outside its modules. Draws of it would be numbers that nothing can be said
+of. Draw with torch's functions, from generators that are attributes of the model; keep
+counters in attributes of a module."""
 
 T = TypeVar("T")
 _EVALUATION = Switches()

@@ -90,7 +90,8 @@ def _multinomial(
         sums = weights.double().cumsum(-1)
         total = sums[..., -1:]
         below = torch.minimum(uniform * total, total * (1 - 2**-50))
-        return torch.searchsorted(sums, below, right=True)
+        places = torch.searchsorted(sums, below, right=True)
+        return places.clamp(max=weights.shape[-1] - 1)  # weights may be NaN
 
 
 # ------------------------------------------------------------ numbers that are counted
