@@ -32,7 +32,10 @@ def numbers(how, n=N):
 
 
 CONTINUOUS = {
-    "log_normal_": (lambda x: x.clone().log_normal_(0.5, 0.3), stats.lognorm(0.3, scale=np.exp(0.5))),
+    "log_normal_": (
+        lambda x: x.clone().log_normal_(0.5, 0.3),
+        stats.lognorm(0.3, scale=np.exp(0.5)),
+    ),
     "cauchy_": (lambda x: x.clone().cauchy_(1.0, 2.0), stats.cauchy(1.0, 2.0)),
     **{
         f"gamma of {a}": (
@@ -49,7 +52,10 @@ CONTINUOUS = {
         lambda x: D.Dirichlet(torch.tensor([0.7, 1.2, 3.0])).sample(x.shape)[..., 0],
         stats.beta(0.7, 4.2),
     ),
-    "uniform by out": (lambda x: torch.rand(x.shape, out=torch.empty(0)), stats.uniform),
+    "uniform by out": (
+        lambda x: torch.rand(x.shape, out=torch.empty(0)),
+        stats.uniform,
+    ),
 }
 
 
@@ -88,8 +94,9 @@ DISCRETE = {
         stats.rv_discrete(values=((0, 2), (0.2, 0.8))),
     ),
     "one of several": (
-        lambda x: torch.multinomial(torch.tensor([[1.0, 0.0, 3.0]]).expand(x.numel(), 3), 1)
-        .view(x.shape),
+        lambda x: torch.multinomial(
+            torch.tensor([1.0, 0.0, 3.0]).expand(x.numel(), 3), 1
+        ).view(x.shape),
         stats.rv_discrete(values=((0, 2), (0.25, 0.75))),
     ),
     "bernoulli_ of truth values": (
@@ -123,7 +130,9 @@ def test_without_replacement_nothing_comes_twice():
         return torch.multinomial(weights, 3).float()
 
     draws = caveat.MCDropout(Drawn(how), seed=0).draws(torch.zeros(5, 1), n_draws=200)
-    assert set(draws.sort(-1).values.flatten(0, 1).unique(dim=0).flatten().tolist()) == {0, 1, 3}
+    assert set(
+        draws.sort(-1).values.flatten(0, 1).unique(dim=0).flatten().tolist()
+    ) == {0, 1, 3}
     first = draws[:, 0, 0]
     assert abs((first == 3).double().mean() - 4 / 7) < 5 * (12 / 49 / 200) ** 0.5
 
@@ -138,7 +147,9 @@ def test_types_are_kept(dtype):
         lambda x: x.clone().random_(),
     ):
         model = Drawn(how).to(dtype)
-        draws = caveat.MCDropout(model, seed=0).draws(torch.zeros(2, 3, dtype=dtype), n_draws=3)
+        draws = caveat.MCDropout(model, seed=0).draws(
+            torch.zeros(2, 3, dtype=dtype), n_draws=3
+        )
         assert draws.dtype == dtype
 
 
@@ -162,5 +173,7 @@ def test_gradients_go_through_a_gamma_number():
     wanted = 0
     for row in drawn:
         lower, upper = (stats.gamma(alpha.numpy() + s).cdf(row) for s in (-step, step))
-        wanted = wanted - (upper - lower) / (2 * step) / stats.gamma(alpha.numpy()).pdf(row)
+        wanted = wanted - (upper - lower) / (2 * step) / stats.gamma(alpha.numpy()).pdf(
+            row
+        )
     assert slope.numpy() == pytest.approx(wanted, rel=1e-3)

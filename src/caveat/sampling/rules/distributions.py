@@ -44,7 +44,12 @@ def _drawn(
 
 
 def _log_normal_(
-    run: Pass, func: OpOverload, x: Tensor, mean: float = 1.0, std: float = 2.0, **_: Any
+    run: Pass,
+    func: OpOverload,
+    x: Tensor,
+    mean: float = 1.0,
+    std: float = 2.0,
+    **_: Any,
 ) -> Tensor:
     normal = _drawn(run, "log-normal", Normal(mean, std), x)
     with run.recorder:
@@ -52,7 +57,12 @@ def _log_normal_(
 
 
 def _cauchy_(
-    run: Pass, func: OpOverload, x: Tensor, median: float = 0.0, sigma: float = 1.0, **_: Any
+    run: Pass,
+    func: OpOverload,
+    x: Tensor,
+    median: float = 0.0,
+    sigma: float = 1.0,
+    **_: Any,
 ) -> Tensor:
     uniform = _drawn(run, "cauchy", Uniform(), x)
     with run.recorder:
