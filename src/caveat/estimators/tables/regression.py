@@ -155,16 +155,14 @@ class TableRegression:
         widths = self.columns.most - self.columns.least
         excess = (x - seen) / np.where(widths > 0, widths, np.inf)
         far = np.abs(excess).max(1, initial=0.0)
-        out = np.flatnonzero(far > 0)
-        if len(out):
+        if far.any():  # then of all rows: sums round by how many there are
             # The farthest column goes back by just as much however far out it is.
-            back = BACK * excess[out] / far[out, None] * widths
+            back = BACK * excess / np.where(far > 0, far, 1.0)[:, None] * widths
             here, end, before = (
-                self._mean(Views(self.columns, rows))
-                for rows in (x[out], seen[out], seen[out] - back)
+                self._mean(Views(self.columns, rows)) for rows in (x, seen, seen - back)
             )
-            steps = np.minimum(far[out], FARTHEST) / BACK
-            reach[out] = np.abs(here - end - (end - before) * steps[:, None])
+            steps = np.minimum(far, FARTHEST) / BACK
+            reach = np.abs(here - end - (end - before) * steps[:, None])
         return np.asarray((levels - levels.mean())[:, None, None] * reach)
 
     def _mean(self, views: Views) -> Array:
