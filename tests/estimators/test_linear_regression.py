@@ -236,7 +236,7 @@ def test_a_constant_response_makes_points_and_says_so(value):
 
 def test_a_column_far_from_0_is_told(recwarn):
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(50, 2)) + [0.0, 20.0]
+    x = rng.normal(size=(50, 2)) + np.array([0.0, 20.0])
     y = x.sum(1)
     with pytest.warns(CaveatWarning, match=r"1 of 2 features .* column 1 is 2\d"):
         wide = BayesianDropoutRegression().fit(x, y)
