@@ -21,10 +21,9 @@ caveat.frames; or encode them, say by make_column_transformer of sklearn.compose
 
 def _not_numbers(table: Any) -> str | None:
     """A column of a data frame that holds texts, categories, dates or times."""
-    kinds = getattr(table, "dtypes", None)
     if not (hasattr(table, "iloc") and hasattr(table, "columns")):
         return None
-    for name, kind in zip(table.columns, kinds, strict=True):
+    for name, kind in zip(table.columns, table.dtypes, strict=True):
         if kind.kind not in "biufcO" or hasattr(kind, "categories"):
             return f"{name!r} ({kind})"
         if kind.kind == "O" and any(isinstance(v, str) for v in table[name].head()):
