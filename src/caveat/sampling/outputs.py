@@ -89,7 +89,7 @@ class Picker:
         returned = unflatten(untouched, structure)
         try:
             found = self._chosen(returned) if self.output else self._plain(returned)
-        except Exception:  # of any kind: it is the user's code that is stopped
+        except (Exception, Touched):  # of any kind: the user's code is stopped
             return None
         picked = (i for i, leaf in enumerate(untouched) if leaf is found)
         return next((i for i in picked if isinstance(leaves[i], Ref)), None)
@@ -118,11 +118,11 @@ class _Untouched(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, *_: Any, **__: Any) -> Any:
-        raise _TouchedError
+        raise Touched
 
 
-class _TouchedError(Exception):
-    """A value was asked for that is not there."""
+class Touched(BaseException):
+    """A value was asked for that is not there; no ``except Exception`` hides it."""
 
 
 def same_shape(tensor: Tensor, first: torch.Size | None, number: int) -> torch.Size:
