@@ -27,7 +27,7 @@ _NOISE_PER_BLOCK = 1 << 20
 _NOISE_KEPT = 1 << 18  # numbers; the same draws are often asked for again
 _SETS_KEPT = 4
 _WORTH_THREADS = 2e9  # multiplications; threads need some time to get going
-_NO_WORK = 4e6  # as many as take less time than threads need to find each other
+_NO_WORK = 2e6  # as many as take less time than threads need to find each other
 _AS_IT_IS = nullcontext()
 _TOO_LARGE = (
     1 << 26
