@@ -10,32 +10,46 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from caveat.errors import DataError
+from caveat.papers.ensemble.choosing import LADDERS, STARTS, Search, is_at_end, search
 from caveat.papers.ensemble.comparison import (
-    DROPOUT,
     LONG,
     MC,
     N_MEMBERS,
-    PLAIN,
     SHORT,
     STANDARD,
+    TEST,
+    VALIDATION,
     EnsembleEffort,
     EnsembleJob,
     Result,
-    best,
-    is_at_end,
     run_job,
+    scores,
     trials,
 )
-from caveat.papers.ensemble.networks import BATCH_SIZE, HIDDEN, LEARNING_RATE
+from caveat.papers.ensemble.networks import (
+    BATCH_SIZE,
+    HIDDEN,
+    LEARNING_RATE,
+    LENET,
+    MLP,
+    Kind,
+)
 from caveat.papers.experiment import Experiment
-from caveat.papers.lenet import Images, NetStore, load_images
+from caveat.papers.lenet import SOLVER, Images, load_images
 from caveat.papers.page import Part, bullets, claim, flow, holds, judged, table
-from caveat.papers.style import ink, legend_below, line, name_axes, panels
+from caveat.papers.style import ink, legend_below, line, panels
 
 CONFIDENCE = 0.95
 SIMILAR = 0.1  # of the gap between one plain network and the ensemble
-FULL = EnsembleEffort(10, 5, (1, 2, 5, 10, 20, 50, 100), None, None, 10_000, 1)
-QUICK = EnsembleEffort(5, 2, (1, 2, 5, 10), 400, 1_000, 300, 1)
+_SIZES = (1, 2, 5, 10, 20, 50)
+FULL = {
+    MLP: EnsembleEffort(10, 10, (*_SIZES, 100), None, None, 10_000, 3, 100),
+    LENET: EnsembleEffort(3_000, 3, _SIZES, None, None, 5_000, 2, 20),
+}
+QUICK = {
+    MLP: EnsembleEffort(5, 2, (1, 2, 5, 10), 400, 1_000, 300, 1, 5),
+    LENET: EnsembleEffort(10, 2, (1, 2, 5), 200, 1_000, 200, 1, 5),
+}
 _WORDS = """Model ensembles are often used in deep learning as well, where the same
     model is trained several times and at test time the results of all models are
     averaged. This is computationally very expensive [...]. One would expect that
@@ -73,14 +87,14 @@ class Average:
 
 
 def select(results: Sequence[Result], method: str, n_passes: int) -> list[Result]:
-    """One result per replicate, on the test images."""
-    wanted = ("test", method, n_passes)
+    """One result per replicate, on the test images; all of one kind of network."""
+    wanted = (TEST, method, n_passes)
     return [r for r in results if (r.part, r.method, r.n_passes) == wanted]
 
 
 def passes(results: Sequence[Result], method: str) -> list[int]:
     """The numbers of passes of a method, on the test images."""
-    own = (r for r in results if (r.part, r.method) == ("test", method))
+    own = (r for r in results if (r.part, r.method) == (TEST, method))
     return sorted({r.n_passes for r in own})
 
 
@@ -100,8 +114,9 @@ def share_of_gain(results: Sequence[Result], n_draws: int, name: str) -> float:
 
 def _trials(results: Sequence[Result]) -> Iterator[dict[str, str]]:
     """A row per setting, averaged over its networks."""
-    for kind in (*PLAIN, *DROPOUT):
-        own = [r for r in results if (r.part, r.kind) == ("validation", str(kind))]
+    tried = [r for r in results if r.part == VALIDATION]
+    for kind in dict.fromkeys(r.kind for r in tried):
+        own = [r for r in tried if r.kind == kind]
         likelihoods = [r.log_likelihood for r in own]
         yield {
             "network": own[0].method,
@@ -112,32 +127,51 @@ def _trials(results: Sequence[Result]) -> Iterator[dict[str, str]]:
         }
 
 
-def _chosen(results: Sequence[Result], n_tried: int) -> str:
-    chosen = dict.fromkeys(r.kind for r in results if r.part == "test")
-    ends = [str(kind) for kind in (*PLAIN, *DROPOUT) if is_at_end(kind)]
-    found = [kind for kind in chosen if kind in ends]
-    at_end = f"At an end of what was tried: {'; '.join(found)}." if found else ""
-    none = "" if found else "None of them is at an end of what was tried."
-    return flow(f"""Networks of each setting: {n_tried}. The choice is by their mean
-        log-likelihood on the last training images, which they did not see. Chosen:
-        {"; ".join(chosen)}. {at_end}{none}""")
+def _chosen(results: Sequence[Result]) -> str:
+    chosen = list(dict.fromkeys(r.kind for r in results if r.part == TEST))
+    ends = [str(kind) for kind in chosen if is_at_end(kind)]
+    at_end = f"At an end of what could be tried: {'; '.join(ends)}." if ends else ""
+    none = "" if ends else "None of them is at an end of what could be tried."
+    return flow(f"""Chosen, by the mean log-likelihood of all networks of a setting:
+        {"; ".join(map(str, chosen))}. {at_end}{none} A rate or λ of 0 has nothing
+        below.""")
 
 
-def _where(results: Sequence[Result]) -> str:
+def _search() -> str:
+    """How settings are chosen, for all networks."""
+    rates, penalties = (
+        ", ".join(f"{value:g}" for value in LADDERS[name])
+        for name in ("early_rate", "l2_penalty")
+    )
+    return flow(f"""Settings are chosen by networks of full length on the last
+        training images, which these networks do not see: one after the other, λ (and for dropout both rates) moves to a neighbouring value
+        while that is better, until no neighbour in any direction is. Values: rates
+        {rates}; λ {penalties}. Networks of the test learn from all training images.""")
+
+
+def _where(kind: Kind) -> str:
     """Before which weight layers the chosen network drops, as it was chosen."""
-    (chosen,) = {r.kind for r in results if (r.part, r.method) == ("test", MC)}
-    (kind,) = (kind for kind in DROPOUT if str(kind) == chosen)
-    if all(kind.drop_rates):
+    inputs, first = {
+        MLP: ("pixels, before the first weight layer", "the second and the third"),
+        LENET: (
+            "the outputs of convolutions, before the second and the third weight layer",
+            "the last",
+        ),
+    }[kind.network]
+    if kind.early_rate and kind.network == MLP:
         return "before every weight layer, as the theory has it"
-    return """before the second and the third weight layer: on pixels, before the first,
-        other rates than 0 were tried and not chosen, so that layer is not Bayesian"""
+    if kind.early_rate:
+        return """before every weight layer but the first, which sees the pixels and is
+            not Bayesian, as in the released files of paper 001"""
+    return f"""before {first}: on {inputs}, other rates than 0 were tried and not
+        chosen, so that what stands before is not Bayesian"""
 
 
-def _row(own: Sequence[Result], epochs: int) -> dict[str, str]:
+def _row(own: Sequence[Result], length: int) -> dict[str, str]:
     first = own[0]
     return {
         "way to predict": f"{first.method}, {first.n_passes}",
-        "cost of training": f"{first.epochs / epochs:.2g}",
+        "cost of training": f"{first.length / length:.2g}",
         "cost of testing": str(first.n_passes),
         "error %": Average.of([r.error for r in own]).shown(3, scale=100),
         "mean log p": Average.of([r.log_likelihood for r in own]).shown(4),
@@ -194,6 +228,26 @@ def _share(results: Sequence[Result], most: int) -> str:
         {holds(min(shares) >= 1.0 - SIMILAR)}."""
 
 
+def _settings(kind: Kind, effort: EnsembleEffort) -> str:
+    """What was trained, and how."""
+    short = effort.length // N_MEMBERS
+    if kind.network == MLP:
+        unit = "epochs"
+        what = f"""Perceptrons 784-{"-".join(map(str, HIDDEN))}-10 with dropout
+            {_where(kind)}; trained as a fleet by Adam (batch {BATCH_SIZE}, rate
+            {LEARNING_RATE:g} falling along a cosine)"""
+    else:
+        unit = "steps"
+        what = f"""LeNet 20-50-500-10 with dropout {_where(kind)}; the released solver
+            ({SOLVER}), but for the decay, which is chosen here (Caffe's 5e-4 is λ =
+            2.5e-4), and for its 10,000 steps"""
+    return flow(f"""{what}; {effort.length:,} {unit}. {effort.n_replicates} replicates
+        of one dropout network, {N_MEMBERS} plain networks trained as long (*ensemble*),
+        and {N_MEMBERS} plain networks of {short:,} {unit} each (*short ensemble*, which
+        costs as much to train as the one dropout network). Members differ in first
+        weights and order of images.""")
+
+
 _LABELS = {
     MC: "MC dropout (training: 1)",
     LONG: "ensemble of n (training: n)",
@@ -225,23 +279,20 @@ def _panel(axes: Axes, results: Sequence[Result], name: str, scale: float) -> No
     axes.minorticks_off()
 
 
-Key = tuple[str, int, str, str, int]
+Key = tuple[str, int, str, Kind, int]
 
 
 @dataclass(frozen=True)
 class Ensembles(Experiment[EnsembleJob, Result]):
-    """MC dropout against ensembles of equal training and of equal test cost.
-
-    Networks in the folder ``lenet`` are not trained again.
-    """
+    """MC dropout against ensembles of equal training and of equal test cost."""
 
     name = "ensemble"
     title = "MC dropout against ensembles of networks (paper 000, section 4.2)"
     record = Result
 
     @property
-    def effort(self) -> EnsembleEffort:
-        """How much is run."""
+    def efforts(self) -> dict[str, EnsembleEffort]:
+        """How much is run, for each kind of network."""
         return QUICK if self.quick else FULL
 
     @property
@@ -256,82 +307,109 @@ class Ensembles(Experiment[EnsembleJob, Result]):
         return images
 
     def jobs(self, records: Sequence[Result]) -> list[EnsembleJob]:
-        """What is tested is chosen by the trials."""
-        tried = [r for r in records if r.part == "validation"]
-        settings = trials(self.effort.n_tried)
-        if len(tried) < len(settings):
-            return settings
-        dropout, plain = (best(kinds, tried) for kinds in (DROPOUT, PLAIN))
-        methods = {MC: dropout, LONG: plain, SHORT: plain}
-        replicates = [
-            EnsembleJob("test", k, method, kind)
-            for k in range(self.effort.n_replicates)
-            for method, kind in methods.items()
-        ]
-        return settings + replicates
+        """What is tried next follows from what was tried; tests, from the choice."""
+        return [job for name in self.efforts for job in self._jobs(name, records)]
+
+    def _jobs(self, name: str, records: Sequence[Result]) -> list[EnsembleJob]:
+        effort = self.efforts[name]
+        known = scores(records, effort.n_tried)
+        plain, dropout = (self._search(start, known) for start in STARTS[name])
+        found = trials((*plain.tried, *dropout.tried), effort.n_tried)
+        if plain.chosen is None or dropout.chosen is None:
+            return found
+        methods = {MC: dropout.chosen, LONG: plain.chosen, SHORT: plain.chosen}
+        replicates = range(effort.n_replicates)
+        tests = [EnsembleJob(TEST, k, *m) for k in replicates for m in methods.items()]
+        return found + tests
+
+    def _search(self, start: Kind, known: dict[Kind, float]) -> Search:
+        """A smoke test looks at one setting."""
+        if self.quick:
+            return Search((start,), start if start in known else None)
+        return search(start, known)
 
     def key(self, record: Result) -> Key:
         own = record.part, record.replicate, record.method, record.kind
         return *own, record.n_passes
 
     def keys(self, job: EnsembleJob) -> list[Key]:
-        ways = job.ways(self.effort)
-        return [(job.part, job.replicate, m, str(job.kind), n) for m, n in ways]
+        ways = job.ways(self.efforts[job.kind.network])
+        return [(job.part, job.replicate, m, job.kind, n) for m, n in ways]
 
     def run(self, job: EnsembleJob) -> list[Result]:
-        store = NetStore(self.folder / "lenet", self.images.name)
-        return run_job(job, store, self.images, self.effort)
+        return run_job(job, self.images, self.efforts[job.kind.network])
 
     def page(self, records: Sequence[Result]) -> Iterator[Part]:
-        images, effort = self.images, self.effort
+        images, effort = self.images, self.efforts[MLP]
         n_train = effort.n_train or len(images.train)
         n_test = len(images.test.first(effort.n_images))
         yield claim(_WORDS, "", end=" It gives no numbers.")
         yield flow(f"""{images.name}, {n_train:,} images to train on, {n_test:,} to test
-            on. Perceptrons 784-{"-".join(map(str, HIDDEN))}-10 with dropout
-            {_where(records)}; trained as a fleet by Adam (batch
-            {BATCH_SIZE}, rate {LEARNING_RATE:g} falling along a cosine),
-            {effort.epochs} epochs; not LeNet, because these take much less time, so
-            that everything can be repeated: {effort.n_replicates} replicates of one
-            dropout network, {N_MEMBERS} plain networks trained as long (*ensemble*),
-            and {N_MEMBERS} plain networks of {effort.epochs // N_MEMBERS} epochs each
-            (*short ensemble*, which costs as much to train as the one dropout network).
-            Members differ in first weights and order of images.""")
-        yield "## What was chosen, on held-out training images"
+            on. Averages over replicates ± standard error over replicates. A cost of
+            training of 1 is one network of full length; a cost of testing of 1 is one
+            pass through one network. Ensembles of fewer than all members are averages
+            over all such sets of members, those of few passes over disjoint groups of
+            draws.""")
+        yield _search()
+        for name, own in by_network(records).items():
+            yield from self._about(name, own)
+
+    def _about(self, name: str, records: Sequence[Result]) -> Iterator[Part]:
+        effort = self.efforts[name]
+        yield f"## {name}"
+        yield _settings(select(records, MC, effort.sizes[-1])[0].kind, effort)
+        yield flow(f"""Tried, on {effort.n_held_out:,} held-out training images,
+            {effort.n_tried} network(s) of each setting (rates are those of {_RATES_OF[name]}):""")
         yield table(_trials(records))
-        yield _chosen(records, effort.n_tried)
-        yield "## Test images"
+        yield _chosen(records)
+        yield "Tested:"
         yield table(
-            _row(select(records, method, n), effort.epochs)
+            _row(select(records, method, n), effort.length)
             for method in (STANDARD, MC, SHORT, LONG)
             for n in passes(records, method)
         )
-        yield flow("""Averages over replicates ± standard error over replicates. A cost
-            of training of 1 is one network for all epochs; a cost of testing of 1 is
-            one pass through one network. Ensembles of fewer than all members are
-            averages over all such sets of members, those of few passes over disjoint
-            groups of draws.""")
         yield _trust(effort.n_replicates)
-        yield "## The claim"
+        yield f"The claim, for {name}:"
         yield bullets(_claims(records))
 
     def in_brief(self, records: Sequence[Result]) -> tuple[str, str]:
-        most = passes(records, MC)[-1]
-        error, likelihood = (
-            share_of_gain(records, most, name) for name in ("error", "log_likelihood")
-        )
         paper = """many passes through one dropout network should do about as well as an
             ensemble of networks"""
-        ours = f"""they gain {error:.0%} of what an ensemble of {N_MEMBERS} gains in
-            error and {likelihood:.0%} in log-likelihood, for 1/{N_MEMBERS} of the
-            training"""
-        return paper, ours
+        ours = "; ".join(
+            f"{name}: {_brief(own)}" for name, own in by_network(records).items()
+        )
+        return paper, f"{ours}, for 1/{N_MEMBERS} of the training"
 
     def figure(self, records: Sequence[Result]) -> Figure:
         """Error and log-likelihood against the cost of testing and of training."""
-        figure, grid = panels(1, 2, height=2.9)
-        for axes, (name, scale, label) in zip(grid[0], _SCORES, strict=True):
-            _panel(axes, records, name, scale)
-            name_axes(axes, "", "passes through a network per image", label)
+        found = by_network(records)
+        figure, grid = panels(len(found), 2, height=2.3 * len(found) + 0.5)
+        for row, (name, own) in zip(grid, found.items(), strict=True):
+            for axes, (score, scale, label) in zip(row, _SCORES, strict=True):
+                _panel(axes, own, score, scale)
+                axes.set(title=name, ylabel=label)
+        for axes in grid[-1]:
+            axes.set_xlabel("passes through a network per image")
         legend_below(figure, grid[0, 0], ncols=2)
         return figure
+
+
+_RATES_OF = {
+    MLP: "pixels and of hidden units",
+    LENET: "the outputs of both convolutions and of the 500 units",
+}
+
+
+def by_network(records: Sequence[Result]) -> dict[str, list[Result]]:
+    """Results of each kind of network."""
+    names = dict.fromkeys(r.network for r in records)
+    return {name: [r for r in records if r.network == name] for name in names}
+
+
+def _brief(results: Sequence[Result]) -> str:
+    most = passes(results, MC)[-1]
+    error, likelihood = (
+        share_of_gain(results, most, name) for name in ("error", "log_likelihood")
+    )
+    return f"""they gain {error:.0%} of what an ensemble of {N_MEMBERS} gains in error
+        and {likelihood:.0%} in log-likelihood"""
