@@ -78,7 +78,7 @@ def descend(
     noise: torch.Generator,
     solver: Solver = SOLVER,
 ) -> None:
-    """Train a network in place; ``order`` is that of the images, ``noise`` for masks."""
+    """Train a network in place; ``order`` is for images, ``noise`` for masks."""
     optimiser = _optimiser(net, solver)
     batches = islice(_batches(data, order, solver.batch_size), n_steps)
     for step, (image, label) in enumerate(batches):

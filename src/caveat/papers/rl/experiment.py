@@ -17,6 +17,7 @@ from caveat.papers.rl.film import richest_view, write_film
 from caveat.papers.rl.training import (
     EXPLOITING,
     POLICIES,
+    SINGLE,
     TICKS_PER_BATCH,
     AgentPlan,
     Reward,
@@ -192,27 +193,27 @@ def _by_chance(more: int, count: int) -> float:
     return sum(math.comb(count, k) for k in range(more, count + 1)) / 2**count
 
 
-def _draw_rewards(axes: Axes, rewards: Sequence[Reward], burn_in: int) -> None:
-    trained = dict.fromkeys(r.policy for r in rewards)
-    for k, policy in enumerate(p for p in _NAMES if p in trained):
+def _draw_rewards(
+    axes: Axes, rewards: Sequence[Reward], policies: Sequence[str], burn_in: int
+) -> None:
+    """Curves of these policies, each in the colour that it has in all panels."""
+    lowest = 1.0
+    for policy in policies:
+        own = line(list(POLICIES).index(policy.removesuffix(SINGLE)))
         curves = smoothed(by_seed(rewards, policy))[:, burn_in:]
         x = np.arange(1, curves.shape[1] + 1)
         mean, sd = curves.mean(0), curves.std(0, ddof=1)
-        axes.plot(x, mean, label=_NAMES[policy], **line(k))
-        band = {"color": line(k)["color"], "alpha": 0.15, "linewidth": 0}
+        axes.plot(x, mean, label=_NAMES[policy], **own)
+        band = {"color": own["color"], "alpha": 0.15, "linewidth": 0}
         axes.fill_between(x, mean - sd, mean + sd, **band)
+        lowest = min(lowest, float((mean - sd)[:10].min()))
     axes.axhline(1.0, color="0.5", linewidth=0.8)
     for batches in sorted(set(_PAPER.values())):
         axes.axvline(batches, 0.62, 0.9, color="0.3", linewidth=0.9, linestyle=":")
         axes.annotate(f"paper: {batches}", (batches, 1.145), fontsize=7, ha="center")
-    axes.set(xscale="log", xlim=(1, None), ylim=(0.6, 1.2))
+    axes.set(xscale="log", xlim=(1, None), ylim=(lowest - 0.02, 1.2))
     axes.legend(loc="lower right")
-    name_axes(
-        axes,
-        "mean of the last 1000 rewards (fig. 6), mean ± sd over agents",
-        "batches of 200 ticks after burn-in",
-        "reward",
-    )
+    name_axes(axes, "", "batches of 200 ticks after burn-in", "reward")
 
 
 Key = tuple[str, int, int]
@@ -300,11 +301,16 @@ class ThompsonSampling(Experiment[str, Reward]):
         return paper, ours
 
     def figure(self, records: Sequence[Reward]) -> Figure:
-        """The world, and rewards against batches."""
-        figure, grid = panels(2, 1, height=4.6, height_ratios=[1.0, 1.05])
-        world, rewards = grid[:, 0]
+        """The world, and rewards against batches for either reward."""
+        figure, grid = panels(3, 1, height=6.0, height_ratios=[1.0, 1.0, 1.0])
+        world, doubled, single = grid[:, 0]
         world.imshow(richest_view(self.path("npz"), self.plan.n_frames))
         world.set_axis_off()
         name_axes(world, "the world (fig. 5): walls, food, poison (crossed), nine eyes")
-        _draw_rewards(rewards, records, self.plan.burn_in)
+        _draw_rewards(doubled, records, list(POLICIES), self.plan.burn_in)
+        _draw_rewards(single, records, SINGLES, self.plan.burn_in)
+        doubled.set_title(
+            "mean of the last 1000 rewards (fig. 6), mean ± sd over agents"
+        )
+        single.set_title("the same with the reward for proximity not doubled")
         return figure
