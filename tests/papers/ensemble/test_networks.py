@@ -10,7 +10,7 @@ from caveat.papers.ensemble.networks import (
     LENET,
     MLP,
     Kind,
-    Training,
+    NetworkJob,
     as_rows,
     perceptron,
 )
@@ -33,7 +33,7 @@ def test_a_perceptron_drops_where_the_fleet_does(early, late, n_sites):
 
 @pytest.mark.parametrize(("early", "late", "n_sites"), RATES)
 def test_a_lenet_drops_behind_convolutions_and_units(early, late, n_sites):
-    net = Training(Kind(LENET, early, late, 0.0), 1, 0, 64).run(small_digits())
+    net = NetworkJob(Kind(LENET, early, late, 0.0), 1, 0, 64).run(small_digits())
     rates = [m.p for m in net if isinstance(m, torch.nn.Dropout)]
     assert rates == [r for r in (early, early, late) if r]
 
@@ -43,7 +43,7 @@ def test_a_lenet_drops_behind_convolutions_and_units(early, late, n_sites):
 )
 def test_a_network_learns_and_is_the_same_again(kind, length):
     images = small_digits()
-    job = Training(kind, length, seed=1, n_train=600)
+    job = NetworkJob(kind, length, seed=1, n_train=600)
     net, other = job.run(images), job.run(images)
     found, again = (n(as_input(images.test.image)).argmax(-1) for n in (net, other))
     assert torch.equal(found, again) and not net.training
@@ -54,11 +54,11 @@ def test_the_released_lenet_is_one_of_these():
     """The same weights as the other reproductions train, by the released decay."""
     images = small_digits()
     kind = Kind(LENET, 0.5, 0.5, 2.5e-4)
-    found = list(Training(kind, 4, seed=2).run(images).parameters())
+    found = list(NetworkJob(kind, 4, seed=2).run(images).parameters())
     released = list(NetJob("everywhere", 4, 2).train(images).parameters())
     for mine, theirs in zip(found, released, strict=True):
         assert torch.equal(mine, theirs)
-    other = Training(replace(kind, l2_penalty=0.1), 4, seed=2).run(images)
+    other = NetworkJob(replace(kind, l2_penalty=0.1), 4, seed=2).run(images)
     assert not torch.equal(next(other.parameters()), found[0])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from caveat.papers.ensemble.networks import Kind, Training
+from caveat.papers.ensemble.networks import Kind, NetworkJob
 from caveat.papers.lenet import (
     Images,
     LabelScore,
@@ -78,17 +78,17 @@ class EnsembleJob:
     method: str
     kind: Kind
 
-    def nets(self, images: Images, effort: EnsembleEffort) -> list[Training]:
+    def nets(self, images: Images, effort: EnsembleEffort) -> list[NetworkJob]:
         """The networks; those to be tried do not see the images held out."""
         if self.part == VALIDATION:
             rest = len(images.train) - effort.n_held_out
             n_train = min(rest, effort.n_train or rest)
-            return [Training(self.kind, effort.length, self.replicate, n_train)]
+            return [NetworkJob(self.kind, effort.length, self.replicate, n_train)]
         length = effort.length // (N_MEMBERS if self.method == SHORT else 1)
         first = 100 * (self.replicate + 1)
         count = 1 if self.method == MC else N_MEMBERS
         seeds = range(first, first + count)
-        return [Training(self.kind, length, s, effort.n_train) for s in seeds]
+        return [NetworkJob(self.kind, length, s, effort.n_train) for s in seeds]
 
     def ways(self, effort: EnsembleEffort) -> list[tuple[str, int]]:
         """The ways to predict that it compares: methods, with numbers of passes."""
@@ -148,7 +148,7 @@ class _Answers:
     """Log probabilities (images, classes) by the networks of a job."""
 
     def __init__(
-        self, nets: Sequence[Training], images: Images, image: Tensor, n_draws: int
+        self, nets: Sequence[NetworkJob], images: Images, image: Tensor, n_draws: int
     ) -> None:
         self._image, self._n_draws, self._seed = image, n_draws, nets[0].seed
         self._nets = [net.run(images) for net in nets]

@@ -57,7 +57,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Training:
+class NetworkJob:
     """A network to be trained."""
 
     kind: Kind
@@ -70,7 +70,7 @@ class Training:
         return _ROADS[self.kind.network](self, images.train.first(self.n_train))
 
 
-def _perceptron(job: Training, data: Labelled) -> nn.Sequential:
+def _perceptron(job: NetworkJob, data: Labelled) -> nn.Sequential:
     penalties = (job.kind.l2_penalty,) * (len(HIDDEN) + 1)
     member = Member("mlp", _spec(job), penalties, seed=job.seed)
     found = train([member], [as_rows(data)], n_threads=1).network(0)
@@ -94,7 +94,7 @@ def perceptron(kind: Kind) -> nn.Sequential:
     return nn.Sequential(*modules).eval()
 
 
-def _spec(job: Training) -> NetworkSpec:
+def _spec(job: NetworkJob) -> NetworkSpec:
     return NetworkSpec(
         HIDDEN,
         drop_rate=job.kind.late_rate,
@@ -110,7 +110,7 @@ def as_rows(data: Labelled) -> Rows:
     return Rows(x, data.label[:, None].float())
 
 
-def _lenet(job: Training, data: Labelled) -> nn.Sequential:
+def _lenet(job: NetworkJob, data: Labelled) -> nn.Sequential:
     weights, order, noise = (
         torch.Generator().manual_seed(3 * job.seed + purpose) for purpose in range(3)
     )
@@ -120,7 +120,7 @@ def _lenet(job: Training, data: Labelled) -> nn.Sequential:
     return net
 
 
-_ROADS: dict[str, Callable[[Training, Labelled], nn.Sequential]] = {
+_ROADS: dict[str, Callable[[NetworkJob, Labelled], nn.Sequential]] = {
     MLP: _perceptron,
     LENET: _lenet,
 }
