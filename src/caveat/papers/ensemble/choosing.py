@@ -7,6 +7,7 @@ what is chosen has been compared with both sides of itself in each direction.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from caveat.papers.ensemble.networks import LENET, MLP, Kind
 
@@ -56,7 +57,8 @@ def neighbours(kind: Kind, name: str) -> Iterator[Kind]:
     place = ladder.index(getattr(kind, name))
     for other in (place - 1, place + 1):
         if 0 <= other < len(ladder):
-            yield replace(kind, **{name: ladder[other]})
+            change: dict[str, Any] = {name: ladder[other]}
+            yield replace(kind, **change)
 
 
 def is_at_end(kind: Kind) -> bool:

@@ -3,7 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -130,18 +130,31 @@ def run_job(job: EnsembleJob, images: Images, effort: EnsembleEffort) -> list[Re
     for method, n_passes in ways:
         groups = answers.draws(n_passes) if method == MC else answers.members(n_passes)
         own = [LabelScore.of(group, data.label) for group in groups]
-        n_nets = 1 if method == MC else n_passes
-        error = float(np.mean([score.error for score in own]))
-        likelihood = float(np.mean([score.log_likelihood for score in own]))
-        sizes = n_passes, n_nets * nets[0].length, len(own)
-        found.append((method, *sizes, error, likelihood))
+        found.append(_result(job, nets[0].length, (method, n_passes), own))
     seconds = (time.process_time() - start) / len(ways)
-    kind = job.kind
-    rates = kind.early_rate, kind.late_rate, kind.l2_penalty
-    return [
-        Result(kind.network, job.part, job.replicate, method, *rates, *rest, seconds)
-        for method, *rest in found
-    ]
+    return [replace(result, seconds=seconds) for result in found]
+
+
+def _result(
+    job: EnsembleJob, length: int, way: tuple[str, int], own: Sequence[LabelScore]
+) -> Result:
+    """The average of some scores; how long it took is not known yet."""
+    (method, n_passes), kind = way, job.kind
+    return Result(
+        network=kind.network,
+        part=job.part,
+        replicate=job.replicate,
+        method=method,
+        early_rate=kind.early_rate,
+        late_rate=kind.late_rate,
+        l2_penalty=kind.l2_penalty,
+        n_passes=n_passes,
+        length=length * (1 if method == MC else n_passes),
+        n_groups=len(own),
+        error=float(np.mean([score.error for score in own])),
+        log_likelihood=float(np.mean([score.log_likelihood for score in own])),
+        seconds=0.0,
+    )
 
 
 class _Answers:
