@@ -68,6 +68,8 @@ def test_scores_are_averages_over_all_networks_of_a_kind():
     records.append(tried(DROPOUT, 2, 9.0, part="test"))
     assert scores(records, 2) == {DROPOUT: -1.5}  # the other lacks a network
     assert scores(records, 1) == {DROPOUT: -1.5, PLAIN: -0.1}
+    close = [tried(DROPOUT, 0, -0.12345678), tried(PLAIN, 0, -0.12345699)]
+    assert len(set(scores(close, 1).values())) == 1  # as it will be read back
 
 
 def test_answers_are_those_of_draws_and_of_all_sets_of_members():

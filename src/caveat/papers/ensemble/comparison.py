@@ -109,11 +109,15 @@ def trials(kinds: Iterable[Kind], n_tried: int) -> list[EnsembleJob]:
 
 
 def scores(results: Sequence[Result], n_tried: int) -> dict[Kind, float]:
-    """Average log-likelihoods on held-out images, of kinds with all their networks."""
+    """Average log-likelihoods on held-out images, of kinds with all their networks.
+
+    To the digits that the file keeps, so that a search that is gone on with takes the
+    same road.
+    """
     found = defaultdict(list)
     for result in results:
         if result.part == VALIDATION:
-            found[result.kind].append(result.log_likelihood)
+            found[result.kind].append(float(f"{result.log_likelihood:.6g}"))
     return {
         kind: float(np.mean(own)) for kind, own in found.items() if len(own) >= n_tried
     }
