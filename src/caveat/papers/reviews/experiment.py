@@ -338,8 +338,8 @@ class AmazonReviews(Experiment[Split, ReviewRecord]):
             if VALIDATION in self.parts:
                 gaps = [100 * panel.best_against_best()[0] for panel in own]
                 found.append(
-                    f"with each at its own λ0 by {-max(gaps):.1f} to {-min(gaps):.1f} "
-                    "points"
+                    "with each at its own λ0, chosen by validation, dropout's error is "
+                    f"lower by {-max(gaps):.1f} to {-min(gaps):.1f} points"
                 )
         paper = "dropout improves generalisation for a wide range of settings"
         return paper, "; ".join(found)
