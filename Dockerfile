@@ -1,6 +1,7 @@
 # A server of model files: docker run -v ./models:/models:ro IMAGE /models/m.caveat
 FROM python:3.12-slim
-ENV OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1
+# no_proxy: the check of health below asks this container, whatever proxy it is given.
+ENV OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 no_proxy=127.0.0.1
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src

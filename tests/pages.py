@@ -49,6 +49,33 @@ def outputs(page: str) -> Iterator[tuple[str, str]]:
         yield _tidy(said.getvalue()), _tidy(shown[1] if shown else "")
 
 
+def shown_of(page: str, program: str) -> str:
+    """The block that a page shows as what a program of ``examples`` prints."""
+    said = re.search(rf"`python {program}`.*?```text\n(.*?)```", text_of(page), re.S)
+    assert said is not None, f"{page} does not show what {program} prints"
+    return said[1]
+
+
+def text_of(page: str) -> str:
+    """As it is stored."""
+    return (ROOT / page).read_text()
+
+
+def assert_as_shown(said: str, shown: str) -> None:
+    """The same words, and numbers that another processor could have printed."""
+    words, numbers = zip(*map(_taken_apart, (said, shown)), strict=True)
+    assert words[0] == words[1]
+    for found, told in zip(*numbers, strict=True):
+        last = 10.0 ** -len(told.partition(".")[2])  # one in its last digit
+        near = max(3 * last, 0.05 * abs(float(told)))
+        assert abs(float(found) - float(told)) <= near, (found, told)
+
+
+def _taken_apart(text: str) -> tuple[list[str], list[str]]:
+    number = r"-?\d+(?:\.\d+)?"
+    return re.sub(number, "#", text).split(), re.findall(number, text)
+
+
 def _steps(page: str, known: dict[str, Any] | None) -> Iterator[tuple[int, Document]]:
     parser = PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS)
     document = Document.parse(str(ROOT / page), parser)

@@ -319,6 +319,29 @@ def test_ctrl_c_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ctrl_c_of_the_program_waits_for_nothing(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a program (no argv) it ends at once: taking down torch takes a while."""
+
+    class Left(Exception):
+        pass
+
+    def stop(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    def leave(code: int) -> None:
+        raise Left(code)
+
+    monkeypatch.setattr("caveat.frames.model.FrameModel.answers", stop)
+    monkeypatch.setattr("caveat.cli.entry.os._exit", leave)
+    given = [f"{files}/m.caveat", f"{files}/t.csv", "-o", f"{tmp_path}/o.csv"]
+    monkeypatch.setattr(sys, "argv", ["caveat", "predict", *given])
+    with pytest.raises(Left, match="130"):
+        main()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_pipe_that_is_closed_early_is_no_error(files: Path, tmp_path: Path) -> None:
     """Nothing is printed of it, neither at once nor at exit."""
     mixed(5000).to_csv(tmp_path / "t.csv", index=False)

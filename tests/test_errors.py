@@ -25,6 +25,7 @@ SIGNALS = {
     "MoreSites": "exporting/tracing.py",
     "NotSupportedError": "sampling/closed_form/beliefs.py",
     "NoRuleError": "sampling/closed_form/propagation.py",
+    "Touched": "sampling/outputs.py",
 }
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 import tomllib
+from importlib import import_module
 
 import pytest
 import typer.main
@@ -36,13 +37,22 @@ def blocks(page, kinds):
 
 
 @pytest.fixture(scope="module")
-def api_pages():
-    sys.path.insert(0, str(DOCS / "_site"))
-    try:
-        import api_pages
-    finally:
-        sys.path.pop(0)
-    return api_pages
+def site_module():
+    """Imports of modules that make the site."""
+
+    def imported(name):
+        sys.path.insert(0, str(DOCS / "_site"))
+        try:
+            return import_module(name)
+        finally:
+            sys.path.pop(0)
+
+    return imported
+
+
+@pytest.fixture(scope="module")
+def api_pages(site_module):
+    return site_module("api_pages")
 
 
 def test_every_public_name_is_in_the_reference(api_pages):
@@ -102,6 +112,19 @@ def test_first_pages_say_what_deferring_prints(page):
     said = re.search(r"of \d+\s\[digits\].*of the others\.", text, re.S)
     numbers = re.findall(r"(?<![\w/])[\d.]+%?(?=\s)", said[0])
     assert numbers == [rows, wrong, deferred, left]
+
+
+def test_the_first_figure_is_of_the_rows_that_are_counted(site_module, tmp_path):
+    front = site_module("front")
+    found = front.computed()
+    shown = (DOCS / "decide.md").read_text()
+    wrong, deferred = found.wrong, found.deferred
+    assert f"{len(wrong)} rows, {(~deferred).sum()} accepted" in shown
+    assert f"wrong: {wrong.mean():.1%} of all, {wrong[~deferred].mean():.1%}" in shown
+    drawn = front.figure(found)
+    texts = [t.get_text() for ax in drawn.axes for t in ax.texts]
+    assert f"{wrong.mean():.1%} wrong if it answers all" in texts
+    drawn.savefig(tmp_path / "front.png", dpi=30)
 
 
 @pytest.mark.parametrize("name", ALONE)

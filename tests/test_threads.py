@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
-from caveat._threads import in_order, side_by_side
+from caveat._threads import blas_for, core_for, in_order, side_by_side
 
 
 def test_results_come_in_order_and_each_has_one_core():
@@ -158,3 +159,43 @@ def test_an_error_in_a_thread_is_raised_in_its_turn():
         for number in in_order(work, range(9), 2):
             found.append(number)
     assert found == [0, 1, 2]
+
+
+def threads_of_blas():
+    return [
+        pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"
+    ]
+
+
+def test_few_numbers_are_worked_on_by_one_core():
+    before = torch.get_num_threads()
+    with core_for(1000):
+        assert torch.get_num_threads() == 1
+    with core_for(10**6):
+        assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == before
+
+
+def test_one_thread_of_blas_until_the_last_fit_has_ended():
+    with blas_for(10):
+        pass
+    before = threads_of_blas()
+    assert before
+    entered, go_on = threading.Event(), threading.Event()
+
+    def other():
+        with blas_for(10):
+            entered.set()
+            go_on.wait(30)
+
+    thread = threading.Thread(target=other)
+    with blas_for(10):
+        assert set(threads_of_blas()) == {1}
+        thread.start()
+        assert entered.wait(30)
+    assert set(threads_of_blas()) == {1}  # the other is not done
+    go_on.set()
+    thread.join()
+    assert threads_of_blas() == before
+    with blas_for(10**9):
+        assert threads_of_blas() == before

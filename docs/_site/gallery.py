@@ -104,5 +104,6 @@ SETTINGS: dict[str, Any] = {
     "nested_sections": False,
     "write_computation_times": True,
     "thumbnail_size": (480, 320),
+    "default_thumb_file": str(ROOT / "docs" / "_static" / "table.png"),
     "within_subsection_order": Order,
 }

@@ -14,7 +14,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import TypeVar, final
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any, TypeVar, final
 
 import torch
 
@@ -23,6 +25,8 @@ Result = TypeVar("Result")
 Stopped = Callable[[], bool]  # whether the result is no longer wanted
 
 _LOOK_UP = 0.1  # seconds
+_FEW = 1 << 15  # numbers
+_MANY = 1 << 21  # numbers; from there on products are worth several threads
 
 
 def never() -> bool:
@@ -97,6 +101,59 @@ class one_core:
     def __exit__(self, *error: object) -> None:
         if self._before > 1:
             torch.set_num_threads(self._before)
+
+
+def core_for(n_numbers: int) -> AbstractContextManager[None]:
+    """One core for elementwise work on so few numbers, else as many as there are.
+
+    Some of torch's functions (``exp``, ``log``) are split however small they are.
+    Threads that sleep must be woken for that, which takes longer than the work.
+    """
+    return one_core() if n_numbers <= _FEW else nullcontext()
+
+
+def blas_for(n_numbers: int) -> AbstractContextManager[None]:
+    """One thread for linear algebra of numpy and scipy on so few numbers.
+
+    They bring a pool of threads each, and each pool spins for a while on the cores that
+    the other has work for: an optimiser of scipy around small products of numpy took
+    seven times as long as on one thread.
+    """
+    return nullcontext() if n_numbers > _MANY else _one_thread_of_blas
+
+
+@final
+class _OneThreadOfBlas:
+    """The setting is that of the process: the first sets it, the last sets it back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = _pools().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+@cache
+def _pools() -> Any:
+    """The libraries that are loaded by now; to look for them takes 10 ms."""
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
+_one_thread_of_blas = _OneThreadOfBlas()
 
 
 def _wait(futures: list["Future[Result]"]) -> None:

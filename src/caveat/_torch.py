@@ -22,7 +22,7 @@ from torch import Tensor, nn
 # An operation with its overload, as a dispatch mode is given it. For annotations and as
 # a key. Replacement: type(torch.ops.aten.add.Tensor), which is the same class. The
 # other is the class of torch.cond and its kin, which take functions as arguments.
-from torch._ops import HigherOrderOperator, OpOverload
+from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 
 # Bases of all dropout, convolution and norm modules, for isinstance. Replacement: a
 # tuple of the public classes, which would miss those to come.
@@ -49,6 +49,7 @@ __all__ = [
     "HigherOrderOperator",
     "NormBase",
     "OpOverload",
+    "OpOverloadPacket",
     "SymbolicRows",
     "below_autograd",
     "can_decompose",

@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.pages import run_page
+from tests.pages import assert_as_shown, run_page, shown_of
 
 ROOT = Path(__file__).parents[2]
 
 
 def run(name: str, picture: Path) -> str:
-    """What an example prints in its quick form, without a warning."""
+    """What an example prints, without a warning and but for its picture."""
     done = subprocess.run(
         [
             sys.executable,
@@ -19,14 +19,13 @@ def run(name: str, picture: Path) -> str:
             "error",
             ROOT / "examples" / f"{name}.py",
             picture,
-            "--quick",
         ],
         capture_output=True,
         text=True,
         check=True,
     )
     assert picture.stat().st_size > 10_000
-    return done.stdout
+    return done.stdout.replace(f"{picture}\n", "")
 
 
 def test_deferring_and_conformal_sections_run():
@@ -42,6 +41,7 @@ def test_the_deferral_example_runs(tmp_path):
     everybody, accepted, deferred = shares
     assert accepted < everybody < deferred
     assert "Not met: 6905 accepted rows" in printed
+    assert_as_shown(printed, shown_of("docs/deciding.md", "examples/defer.py"))
 
 
 def test_the_conformal_example_runs(tmp_path):
@@ -49,5 +49,6 @@ def test_the_conformal_example_runs(tmp_path):
     shares = [float(s) for s in re.findall(r"  ([\d.]+)% +[\d.]+\n", printed)]
     own, scaled, quantiles = shares
     assert own < 82 < min(scaled, quantiles)
-    mean = re.search(r"over 10 splits: ([\d.]+)%", printed)
+    mean = re.search(r"over 200 splits: ([\d.]+)%", printed)
     assert mean is not None and 86 < float(mean.group(1)) < 95
+    assert_as_shown(printed, shown_of("docs/deciding.md", "examples/conformal.py"))

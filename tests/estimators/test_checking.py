@@ -1,6 +1,7 @@
 """Tables that scikit-learn lets pass, and messages that it makes too long."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -59,3 +60,21 @@ def test_settings_of_linear_models():
         BayesianDropoutRegression(fit_intercept="no").fit(X, Y)
     with pytest.raises(InputTypeError, match="drop_rate must be a number"):
         BayesianDropoutRegression("a").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (["a", "b"] * 150, "'c' (?s:.*)FrameModel.fit"),
+        (pd.Categorical(["a", "b"] * 150), "'c' .category(?s:.*)FrameModel.fit"),
+        (
+            pd.date_range("2024-01-01", periods=300),
+            "'c' .datetime(?s:.*)FrameModel.fit",
+        ),
+        (pd.to_timedelta(np.arange(300), "h"), "'c' .timedelta(?s:.*)FrameModel.fit"),
+    ],
+)
+def test_a_column_that_holds_no_numbers_is_named(column, told):
+    table = pd.DataFrame(X, columns=list("abd")).assign(c=column)
+    with pytest.raises(ParameterError, match=told):
+        DropoutRegressor().fit(table, Y)

@@ -232,3 +232,19 @@ def test_a_constant_response_makes_points_and_says_so(value):
     assert_allclose(dropped.crps(torch.from_numpy(y + 2.0)), 2.0, rtol=1e-6)
     fair = BayesianDropoutRegression(0.3, variance_prior=(1.0, 1.0)).fit(x, y)
     assert np.isfinite(fair.log_likelihood(x, y))
+
+
+def test_a_column_far_from_0_is_told(recwarn):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 2)) + np.array([0.0, 20.0])
+    y = x.sum(1)
+    with pytest.warns(CaveatWarning, match=r"1 of 2 features .* column 1 is 2\d"):
+        wide = BayesianDropoutRegression().fit(x, y)
+    recwarn.clear()
+    narrow = BayesianDropoutRegression(drop_to="mean").fit(x, y)
+    BayesianDropoutRegression().fit(x - x.mean(0), y)
+    BayesianDropoutRegression(drop_rate=0.0).fit(x, y)
+    BayesianDropoutRegression(fit_intercept=False).fit(x, y)
+    assert not recwarn
+    shares = [model.effective_coef_[1] for model in (wide, narrow)]
+    assert shares[0] < 0.1 and shares[1] > 0.4  # of 1, which is kept half of the time

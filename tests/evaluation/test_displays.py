@@ -153,6 +153,36 @@ def test_a_figure_of_its_own_says_what_is_seen(regression: GaussianPredictive) -
     assert len(classes.ax_.get_legend().get_texts()) == 4
 
 
+def test_a_single_row_is_seen(regression: GaussianPredictive) -> None:
+    display = regression[:1].plot(fan=2)
+    low, high = display.bands[0]
+    outline = np.asarray(display.ax_.collections[0].get_paths()[0].vertices)
+    assert np.ptp(outline[:, 0]) > 0
+    assert [outline[:, 1].min(), outline[:, 1].max()] == pytest.approx([*low, *high])
+    assert all(np.ptp(line.get_xdata()) > 0 for line in display.ax_.lines)
+    assert all(tick == int(tick) for tick in display.ax_.get_xticks())
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "numpy"])
+def test_rows_stand_at_dates(regression: GaussianPredictive, kind: str) -> None:
+    days = np.arange("2020-01-01", "2020-01-06", dtype="datetime64[D]")
+    library = pytest.importorskip(kind)
+    x = days if kind == "numpy" else library.Series(days)
+    ax = regression.plot(x).ax_
+    ax.figure.canvas.draw()
+    assert all(label.get_text().startswith("01-0") for label in ax.get_xticklabels())
+
+
+def test_points_have_the_names_of_their_classes(logits: torch.Tensor) -> None:
+    predictive = CategoricalPredictive.from_logits(logits)
+    names = [f"kind {k}" for k in range(logits.shape[-1])]
+    display = predictive.plot("draws", classes=[1, 0], names=names)
+    texts = display.ax_.get_legend().get_texts()
+    assert [text.get_text() for text in texts] == ["kind 1", "kind 0"]
+    with pytest.raises(ParameterError, match="different names"):
+        predictive.plot("draws", names=["one"])
+
+
 def test_several_outputs_have_colours_and_dashes() -> None:
     draws = torch.randn(3, 5, 2, generator=torch.Generator().manual_seed(0))
     predictive = GaussianPredictive.from_draws(draws, precision=1.0)

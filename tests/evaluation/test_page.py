@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.pages import run_page
+from tests.pages import assert_as_shown, run_page, shown_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +19,7 @@ def test_the_page_runs():
 def test_the_example_runs(tmp_path):
     script, picture = ROOT / "examples" / "calibration.py", tmp_path / "new" / "a.png"
     done = subprocess.run(
-        [sys.executable, "-W", "error", script, picture, "--quick"],
+        [sys.executable, "-W", "error", script, picture],
         capture_output=True,
         text=True,
         check=True,
@@ -30,3 +30,5 @@ def test_the_example_runs(tmp_path):
     assert found is not None
     before, after = map(float, found.groups())
     assert before < after and abs(after - 0.9) < abs(before - 0.9)
+    said = done.stdout.replace(f"{picture}\n", "")
+    assert_as_shown(said, shown_of("docs/evaluation.md", "examples/calibration.py"))

@@ -108,6 +108,21 @@ def test_whole_numbers_of_eight_bits(tmp_path):
         caveat.export(caveat.MCDropout(small, seed=0), X, tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_short_numbers_are_refused_with_the_remedy(tmp_path, dtype):
+    mc = caveat.MCDropout(chain().to(dtype), seed=0)
+    with pytest.raises(UnsupportedModelError, match="Export a copy in\nfloat32"):
+        caveat.export(mc, X.to(dtype), tmp_path / "m.onnx")
+
+
+def test_what_the_runtime_lacks_is_said(tmp_path):
+    net = nn.Sequential(nn.Conv1d(1, 2, 3), nn.Dropout(0.2)).double()
+    x = torch.zeros(2, 1, 4, dtype=torch.float64)
+    with pytest.raises(UnsupportedModelError, match="ONNX Runtime cannot run"):
+        caveat.export(caveat.MCDropout(net, seed=0), x, tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
+
+
 def test_another_answer_is_not_written(tmp_path, monkeypatch):
     """Should the runtime draw something else, the old file stays."""
     path = tmp_path / "m.onnx"
@@ -121,6 +136,9 @@ def test_another_answer_is_not_written(tmp_path, monkeypatch):
 
 def test_arguments(tmp_path):
     mc = caveat.MCDropout(chain(), seed=0)
+    closed = caveat.MCDropout(chain(), seed=0, analytic=True)
+    with pytest.raises(ParameterError, match="no closed forms"):
+        caveat.export(closed, X, tmp_path / "m.onnx")
     with pytest.raises(ParameterError, match=r"path must end in \.onnx"):
         caveat.export(mc, X, tmp_path / "m.txt")
     with pytest.raises(ParameterError, match="outputs must name some of"):

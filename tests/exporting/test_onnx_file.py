@@ -158,7 +158,10 @@ def test_a_file_says_what_it_is(session_of):
     facts = {entry.key: entry.value for entry in model.metadata_props}
     assert model.producer_name == "caveat"
     assert facts["caveat_version"] == caveat.__version__
-    assert json.loads(facts["seed"]) == 3
+    assert json.loads(facts["seed"]) == 3  # what describing.py writes
+    assert facts["equal_to"] == (
+        "MCDropout(model, seed=seed, analytic=False).regress(..., n_draws=n_draws)"
+    )
     sites = json.loads(facts["sites"])
     assert [(s["name"], s["drop_rate"]) for s in sites] == [("2#0", 0.1), ("5#0", 0.3)]
     meanings = json.loads(facts["outputs"])

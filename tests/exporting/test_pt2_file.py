@@ -1,5 +1,6 @@
 """Files of torch.export: the same numbers, without Caveat."""
 
+import json
 import subprocess
 import sys
 
@@ -35,6 +36,9 @@ def asked(case):
 
 def test_a_file_needs_torch_alone(tmp_path):
     case = exported("perceptron", tmp_path / "m.pt2")
+    about = {"caveat.json": ""}
+    torch.export.load(tmp_path / "m.pt2", extra_files=about)
+    assert "analytic=False" in json.loads(about["caveat.json"])["equal_to"]
     (x,) = some_rows(case, 6)
     torch.save((x, -5, 40), tmp_path / "in.pt")
     paths = [str(tmp_path / name) for name in ("m.pt2", "in.pt", "out.pt")]

@@ -50,4 +50,4 @@ def quick_labels(frame: pd.DataFrame | None = None) -> FrameModel:
 
 
 def linear_model() -> FrameModel:
-    return quick_model(estimator=BayesianDropoutRegression(0.1))
+    return quick_model(estimator=BayesianDropoutRegression(0.1, drop_to="mean"))

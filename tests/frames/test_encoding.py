@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from caveat.errors import DataError, ParameterError
+from caveat.errors import CaveatWarning, DataError, ParameterError
 from caveat.frames import Encoder
-from caveat.frames.values import Place, Spelling, numbers
+from caveat.frames.values import Place, Spelling, as_texts, numbers
 from tests.frames.data import mixed, quick_model
 
 MODEL = quick_model()
@@ -121,7 +121,8 @@ def test_rows_are_counted_from_the_first_of_the_file():
 
 
 def test_an_unseen_category_may_be_missing():
-    found = features(ROW | {"who": "z"}, unseen="missing")
+    with pytest.warns(CaveatWarning, match="1 row: 'who' had a category that fit"):
+        found = features(ROW | {"who": "z"}, unseen="missing")
     assert found["who is missing"] == 1.0
     with pytest.raises(ParameterError, match="unseen must be"):
         features(ROW, unseen="ignore")
@@ -170,3 +171,10 @@ def test_numbers_as_categories_are_the_same_in_all_types():
     assert model.schema.columns[0].categories == ("1", "2", "3")
     for value in (1, 1.0, "1"):
         assert model.matrix([{"code": value}]).tolist() == [[1.0, 0.0, 0.0]]
+
+
+def test_a_dictionary_of_views_as_polars_has_them():
+    views = pa.DictionaryArray.from_arrays(
+        pa.array([1, None, 0]), pa.array(["a", "b"], pa.string_view())
+    )
+    assert as_texts(views, Spelling()).to_pylist() == ["b", None, "a"]

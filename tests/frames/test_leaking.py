@@ -26,7 +26,7 @@ def fit(y, **columns):
     ("y", "leak"),
     [
         (Y, Y),
-        (Y, 32.0 - 1.8 * Y),  # in other units
+        (Y, 3.2 - 1.8 * Y),  # in other units
         (LABEL, LABEL),
         (LABEL, np.where(LABEL == "yes", "j", "n")),
         (LABEL, LABEL == "no"),

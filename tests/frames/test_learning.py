@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from caveat.errors import DataError, ParameterError
+from caveat.estimators import BayesianDropoutRegression
 from caveat.frames import FrameModel, as_source, open_table
 from caveat.frames.learning import Origin, Wishes, learn_columns, learn_target
 from caveat.frames.values import Spelling
@@ -290,3 +291,12 @@ def test_dates_in_other_styles_are_never_categories_in_silence(style):
     assert kept.columns[1].kind == "category"
     versions = texts(a=["1", "2"], v=["1.2.3", "10.0.0.1"])
     assert not schema_of(versions, origin=UNTYPED).dropped
+
+
+def test_texts_of_a_table_with_types_may_be_times():
+    """JSON has none."""
+    rows = [{"when": f"2024-03-{1 + i % 28:02d}", "y": float(i % 7)} for i in range(60)]
+    model = FrameModel.fit(
+        rows, target="y", estimator=BayesianDropoutRegression(0.1, drop_to="mean")
+    )
+    assert [column.kind for column in model.schema.columns] == ["time"]

@@ -8,7 +8,12 @@ import torch
 
 import caveat
 from caveat import decisions, evaluation
-from caveat.errors import DataError, InputTypeError, ParameterError
+from caveat.errors import (
+    CaveatWarning,
+    DataError,
+    InputTypeError,
+    ParameterError,
+)
 from caveat.frames import Asking, FrameModel, as_source
 from tests.frames.data import linear_model, mixed, quick_labels, quick_model
 
@@ -233,3 +238,11 @@ def test_what_was_chosen_is_told():
         assert words in told
     assert "missing, with an indicator: gap (" in told
     assert model.predictive(pd.DataFrame(NEW[:3])).mean.dtype == torch.float64
+
+
+def test_what_is_filled_in_is_said(model):
+    """A column that is missing in all rows would else be answered like any other."""
+    whole = (c for c in model.schema.columns if c.kind == "number" and not c.n_missing)
+    name = next(whole).name
+    with pytest.warns(CaveatWarning, match=rf"300 rows: {name!r} was missing, of"):
+        model.predict_table(NEW.assign(**{name: np.nan}))

@@ -159,6 +159,9 @@ REFUSED = {
     "token_type_ids": {"token_type_ids": torch.zeros(1, 2)},
     "do_sample=True": {"temperature": 0.5},
     "top_p": {"do_sample": True, "top_p": 2.0},
+    "number of a token": {"eos_token_id": "[SEP]"},
+    "at most max_new_tokens=4": {"min_new_tokens": 9, "max_new_tokens": 4},
+    "cache_implementation": {"cache_implementation": "offloaded"},
 }
 
 
@@ -222,6 +225,17 @@ def test_other_caches(make, options):
     assert found.mutual_information.max() > 1e-3
 
 
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_static_cache_for_next_to_nothing(length):
+    """It has no room in which its tokens could be looked for."""
+    options = {"n_draws": 2, "max_new_tokens": length, "eos_token_id": None}
+    found, bare = (
+        generate(made("Qwen2"), **prompts(), **options, cache_implementation=kind)
+        for kind in ("static", None)
+    )
+    assert_alike(found, bare, rtol=1e-4, atol=1e-4)
+
+
 def test_a_window_that_slides_in_a_cache_of_fixed_size_is_no_function_and_said():
     model = made("Mistral", sliding_window=4)
     with pytest.warns(CaveatWarning, match="not one function draw"):
@@ -239,6 +253,10 @@ def test_models_in_bfloat16_are_judged_in_full_precision():
 
 def test_bad_prompts():
     model, mask = gpt2(), torch.ones(1, 3)
+    with pytest.raises(ParameterError, match="a prompt at least"):
+        generate(model, input_ids=torch.zeros(0, 3, dtype=torch.long))
+    with pytest.raises(ParameterError, match=r"0 to 31.* Got 99"):
+        generate(model, input_ids=torch.tensor([[2, 99]]))
     with pytest.raises(InputTypeError, match="return_tensors"):
         generate(model, input_ids=[[2, 5]])
     with pytest.raises(InputTypeError, match="BertFor"):

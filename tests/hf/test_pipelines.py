@@ -106,16 +106,19 @@ def test_a_streamed_data_set():
     )
     assert_alike(list(run(whole.to_iterable_dataset())), expected)  # by its "text"
     assert_alike(list(run(whole["text"])), expected)
+    assert_alike(list(run(whole)), expected)
+    with pytest.raises(InputTypeError, match="'review', 'label'"):
+        list(run(whole.rename_column("text", "review")))
 
 
-def test_columns_of_frames():
+def test_frames_and_their_columns():
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     run, items = made("text-classification")
     expected = run(items)
     for column in (pandas.Series(items), polars.Series(items), np.array(items)):
         assert_alike(list(run(column)), expected)
-    with pytest.raises(InputTypeError, match="column"):
-        run(pandas.DataFrame({"text": items}))
+    for frame in (pandas.DataFrame, polars.DataFrame):
+        assert_alike(list(run(frame({"text": items, "year": range(5)}))), expected)
 
 
 def test_a_stream_is_read_some_batches_ahead_and_not_to_its_end():
@@ -182,6 +185,62 @@ def test_heads_that_look_for_the_end_of_a_text(pad):
     net = writer_head(pad)
     run = pipeline("text-classification", net, tokenizer(), n_draws=3, batch_size=64)
     assert_alike(run(TEXTS), [run(text) for text in TEXTS])
+
+
+def test_a_head_that_looks_for_an_end_it_cannot_know():
+    net = writer_head(None)
+    with pytest.raises(ParameterError, match=r"config\.pad_token_id"):
+        pipeline("text-classification", net, tokenizer(), n_draws=3)(TEXTS)
+    run = pipeline("text-classification", net, tokenizer(), n_draws=3, batch_size=1)
+    assert_alike(run(TEXTS), [run(text) for text in TEXTS])
+
+
+def test_a_model_that_counts_from_behind_its_padding_token():
+    """RoBERTa has 34 positions for texts of 32 tokens; nobody else says so."""
+    spec = transformers.RobertaConfig(
+        vocab_size=32,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=34,
+        pad_token_id=1,
+    )
+    net, words = transformers.RobertaForSequenceClassification(spec), tokenizer()
+    words.model_input_names = ["input_ids", "attention_mask"]
+    run = pipeline("text-classification", net, words, n_draws=2)
+    run("good " * 30)
+    with pytest.raises(ParameterError, match=r"32 tokens\. Got 33"):
+        run("good " * 31)
+    cut = pipeline("text-classification", net, words, n_draws=2, truncation=True)
+    assert_alike(cut("good " * 50), run("good " * 30))
+
+
+def test_a_head_that_reads_the_last_place_is_never_given_padding():
+    """XLNet pads on the left; a padded place behind would be taken for the text's."""
+    spec = transformers.XLNetConfig(
+        vocab_size=32, d_model=8, n_layer=1, n_head=2, d_inner=16, dropout=0.3
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = transformers.XLNetForSequenceClassification(spec).eval()
+    run = pipeline("text-classification", net, tokenizer(), n_draws=3, batch_size=64)
+    assert_alike(run(TEXTS), [run(text) for text in TEXTS])
+    call = tokenizer()(TEXTS[0], return_tensors="pt")
+    drawn = caveat.MCDropout(net, seed=0).draws(**call, n_draws=3).logits
+    mean = drawn[:, 0].softmax(-1).mean(0)
+    assert list(run(TEXTS)[0]["probs"].values()) == pytest.approx(mean.tolist())
+
+
+def test_classes_have_names():
+    net = bert("SequenceClassification", num_labels=2)
+    run = pipeline("text-classification", net, tokenizer(), n_draws=2)
+    net.config.id2label = {"0": "bad", "1": "good"}  # as JSON has them
+    assert list(run("good film")["probs"]) == ["bad", "good"]
+    for names in ({0: "bad", 1: "bad"}, {0: "bad", 2: "good"}, None):
+        net.config.id2label = names
+        with pytest.raises(ParameterError, match="id2label"):
+            run("good film")
 
 
 def test_long_texts_are_cut_if_that_is_asked_for():
@@ -440,6 +499,14 @@ def test_pictures_arrays_and_files_by_an_image_processor(tmp_path):
     assert half(pictures[0])["score"] == pytest.approx(expected[0]["score"], abs=0.1)
     with pytest.raises(InputTypeError, match="list"):
         run(pixels)
+    assert_alike(run({"image": pictures[0]}), expected[0])
+    datasets = pytest.importorskip("datasets")
+    whole = datasets.Dataset.from_dict({"image": pictures})
+    assert_alike(list(run(whole)), expected)
+    (tmp_path / "no.png").write_text("no picture")
+    for bad in (tmp_path / "no.png", "nowhere.png", None, {"text": "good"}):
+        with pytest.raises(InputTypeError, match="the processor says"):
+            run([bad])
 
 
 def test_what_is_refused():
@@ -448,6 +515,17 @@ def test_what_is_refused():
         run([3])
     with pytest.raises(InputTypeError, match="question"):
         made("question-answering")[0]("who ?")
+    with pytest.raises(InputTypeError, match="both strings"):
+        made("question-answering")[0]({"question": ["who ?"], "context": ["bad"]})
+    with pytest.raises(InputTypeError, match="bytes"):
+        run(b"good")
+    with pytest.raises(ParameterError, match="top_k is for"):
+        options = {"precision": 1.0, "top_k": 2}
+        pipeline("regression", bert("SequenceClassification"), tokenizer(), **options)
+    foreign = bert("SequenceClassification")
+    foreign.bert.embeddings.word_embeddings = torch.nn.Embedding(10, 8)
+    with pytest.raises(ParameterError, match="tokenizer that the model"):
+        pipeline("text-classification", foreign, tokenizer())("who made it ?")
     with pytest.raises(ParameterError, match="precision"):
         pipeline("regression", bert("SequenceClassification"), tokenizer())
     with pytest.raises(ParameterError, match="task"):

@@ -8,7 +8,16 @@ import torch
 import caveat
 from caveat.errors import InputTypeError, NoStochasticSiteError, ParameterError
 from caveat.hf import score
-from tests.hf.models import TEXTS, gpt2, llama_lora, t5, tokenizer
+from tests.hf.models import (
+    TEXTS,
+    bert,
+    gpt2,
+    llama_lora,
+    made,
+    t5,
+    tokenizer,
+    transformers,
+)
 
 T = 5
 PAIRS = [(TEXTS[i], TEXTS[-1 - i]) for i in range(5)]
@@ -96,6 +105,45 @@ def test_targets_are_written_in_the_words_of_the_target():
 
     own = score(t5(), ("good film", "bad"), two, n_draws=2)
     assert own.tokens.tolist() == [31, *tokenizer()("bad")["input_ids"]]
+
+
+def test_a_column_of_texts():
+    pandas = pytest.importorskip("pandas")
+    found = score(gpt2(), pandas.Series(TEXTS), tokenizer(), n_draws=2)
+    expected = score(gpt2(), TEXTS, tokenizer(), n_draws=2)
+    assert [one.log_likelihood for one in found] == [
+        one.log_likelihood for one in expected
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:Position ids")
+def test_prompts_that_were_tuned_are_no_tokens_of_the_text():
+    """Their logits come first; the others are those of a pass over all of them."""
+    peft = pytest.importorskip("peft")
+    spec = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = peft.get_peft_model(gpt2(), spec).eval()
+    own = score(model, ("it is", "dull"), tokenizer(), n_draws=3)
+    ids = tokenizer()("it is")["input_ids"]
+    mc = caveat.MCDropout(model, seed=0)
+    with torch.no_grad():
+        drawn = torch.stack(
+            [mc.function(s)(input_ids=torch.tensor([ids])).logits[0] for s in range(3)]
+        )
+    assert drawn.shape[1] == len(ids) + 3
+    mean = drawn[:, -1].double().softmax(-1).mean(0)
+    assert own.log_likelihood == pytest.approx(float(mean[own.tokens[0]].log()), 1e-4)
+
+
+def test_a_model_that_reads_both_ways_is_refused_and_a_decoder_is_not():
+    """Both configurations say that it is no decoder; what they do tells them apart."""
+    both_ways = transformers.BertLMHeadModel(bert("MaskedLM").config).eval()
+    with pytest.raises(InputTypeError, match="left to right"):
+        score(both_ways, "good film", tokenizer(), n_draws=2)
+    decoder = made("GPTNeoX", hidden_dropout=0.3)
+    assert decoder.config.is_decoder is False
+    assert score(decoder, "good film", tokenizer(), n_draws=2).log_likelihood < 0
 
 
 def test_what_is_refused():

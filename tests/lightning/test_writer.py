@@ -201,7 +201,7 @@ def test_nothing_is_left_of_a_file_that_failed(data, tmp_path):
     assert "predict_step" not in vars(model)
 
 
-def test_errors(data, tmp_path):
+def test_errors(net, data, tmp_path):
     with pytest.raises(InputTypeError, match="classify=True"):
         PredictionWriter()
     with pytest.raises(ParameterError, match="for a regression"):
@@ -213,6 +213,10 @@ def test_errors(data, tmp_path):
     writer = PredictionWriter(tmp_path / "y.csv", precision=1.0, n_draws=4)
     with pytest.raises(ShapeError, match=r"\(2,\)"):
         predicted(Net(outputs=2), writer, DataLoader(data, 10))
+    two = [PredictionWriter(precision=p, n_draws=4) for p in (1.0, 4.0)]
+    with pytest.raises(ParameterError, match="one PredictionWriter"):
+        trainer(*two).predict(net, DataLoader(data, 10))
+    assert "predict_step" not in vars(net)
 
 
 @pytest.mark.slow

@@ -190,6 +190,7 @@ def test_a_frame_has_intervals_and_the_names_of_rows():
     predictive = GaussianPredictive.from_draws(draws, precision=4.0)
     frame = predictive.to_frame(level=0.9, index=["a", "b", "c"])
     assert list(frame.index) == ["a", "b", "c"]
+    assert list(predictive.to_frame(index=iter("abc")).index) == ["a", "b", "c"]
     lower, upper = predictive.interval(0.9)
     assert frame["lower"].tolist() == lower[:, 0].tolist()
     assert frame["upper"].tolist() == upper[:, 0].tolist()

@@ -191,3 +191,48 @@ def test_answers_are_tensors_whatever_came_in() -> None:
             assert isinstance(answer, torch.Tensor) and not answer.requires_grad
             assert np.asarray(answer).shape == tuple(answer.shape)
         assert isinstance(predictive.to_numpy()["mean"], np.ndarray)
+
+
+class Converts:
+    """An array of another library: all that it can is to become one of numpy."""
+
+    def __init__(self, rows: torch.Tensor) -> None:
+        self.rows = rows
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self.rows.numpy().copy()
+
+
+class Parts:
+    """One thing with named parts, which also can be iterated: a graph has that."""
+
+    def __init__(self, **parts: torch.Tensor) -> None:
+        self.parts = parts
+
+    def keys(self) -> list[str]:
+        return list(self.parts)
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        return self.parts[name]
+
+    def __iter__(self):
+        return iter(self.parts.items())
+
+
+class TakesParts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, given):
+        return self.inner(given["x"])
+
+
+def test_arrays_of_other_libraries() -> None:
+    x = torch.ones(4, 3)
+    assert torch.equal(draws(net(), Converts(x)), draws(net(), x))
+
+
+def test_a_thing_with_named_parts_is_one_argument() -> None:
+    model, x = TakesParts(), torch.ones(4, 3)
+    assert torch.equal(draws(model, Parts(x=x)), draws(model, given=Parts(x=x)))

@@ -116,7 +116,10 @@ class AlwaysSkips(generators.OwnPython):
         return self.last(h)
 
 
-@pytest.mark.filterwarnings("ignore:AlwaysSkips draws noise for this batch")
+SKIPS = pytest.mark.filterwarnings("ignore:AlwaysSkips draws noise for this batch")
+
+
+@SKIPS
 def test_coins_in_evaluation():
     model = AlwaysSkips().eval()
     before = states(model)
@@ -124,6 +127,13 @@ def test_coins_in_evaluation():
     assert draws.std(0).max() > 0
     assert torch.equal(MCDropout(model, seed=SEED).draws(X, n_draws=30), draws)
     assert states(model) == before
+
+
+@SKIPS
+def test_an_audit_says_what_its_table_cannot_show():
+    notes = caveat.audit(AlwaysSkips().eval(), X).notes
+    assert any("generator of Python or numpy" in note for note in notes)
+    assert not caveat.audit(nn.Sequential(nn.Linear(5, 2), nn.Dropout(0.5)), X).notes
 
 
 class SeedsLate(SeedsAll):

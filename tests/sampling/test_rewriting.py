@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+import caveat
 from caveat.sampling.engine import Sampler
 from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import DrawOmega
@@ -134,3 +136,71 @@ def test_optimising_leaves_the_tape_as_it_was():
     before = bound(tape).source
     optimised(tape)
     assert bound(tape).source == before
+
+
+class Branches(nn.Module):
+    """What hangs on the mask of the inputs is read in two places."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 40), nn.Linear(40, 2)
+
+    def forward(self, x):
+        x = F.dropout(x, 0.05)
+        h = torch.relu_(self.first(x))
+        return self.last(F.dropout(h, 0.2)) + x[:, :2]
+
+
+def on_inputs(rate, *layers):
+    return nn.Sequential(nn.Dropout(rate), nn.Linear(6, 40), nn.ReLU(), *layers)
+
+
+LATER = (nn.Dropout(0.2), nn.Linear(40, 2))
+STARTS = {
+    "a first layer": (on_inputs(0.05, *LATER), True),
+    "the whole network": (on_inputs(0.05, nn.Linear(40, 2)), True),
+    "no layer between": (on_inputs(0.05, nn.Hardswish(inplace=True), *LATER), True),
+    "in place on what is kept": (
+        nn.Sequential(
+            nn.Dropout(0.05), nn.Linear(6, 40), nn.Dropout(0.2), nn.ReLU(inplace=True)
+        ),
+        True,
+    ),
+    "dropped too often": (on_inputs(0.3, *LATER), False),
+    "two ends": (Branches(), False),
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_starts_are_shared_by_draws_that_drop_nothing(name):
+    model, shared = STARTS[name]
+    torch.manual_seed(0)
+    _, _, tape = recorded(model, torch.randn(3000, 6))
+    plain, fast = bound(tape), bound(optimised(tape))
+    assert ("start_" in fast.source) is shared
+    whole = next(iter(tape.noises.values())).sample(5, range(40)).flatten(1).all(1)
+    assert 0 < int(whole.sum()) < 40  # both kinds of draws are met
+    for _ in range(2):  # what is kept is as it was
+        pairs = zip(
+            plain.outputs(5, range(40)), fast.outputs(5, range(40)), strict=True
+        )
+        for (left,), (right,) in pairs:
+            torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-5)
+
+
+def test_starts_are_those_of_the_batch():
+    torch.manual_seed(0)
+    model = on_inputs(0.05, *LATER).eval()
+    mc = caveat.MCDropout(model, seed=1, analytic=False)
+    for _ in range(4):  # recorded, compared, replayed, replayed
+        x = torch.randn(3000, 6)
+        found = mc.draws(x, n_draws=12)
+        for draw in range(12):
+            torch.testing.assert_close(
+                found[draw], mc.function(draw)(x).detach(), rtol=1e-4, atol=1e-5
+            )
+    with torch.no_grad():
+        model[1].weight.mul_(2.0)
+    torch.testing.assert_close(
+        mc.draws(x, n_draws=1)[0], mc.function(0)(x).detach(), rtol=1e-4, atol=1e-5
+    )

@@ -59,7 +59,7 @@ def test_draws_may_come_later_and_twice():
 def test_outputs_must_be_alike():
     with pytest.raises(ShapeError, match=r"Batch 1 gives outputs of shape \(2, 4\)"):
         filled(Shelf(), [numbers(3, 2, 3), numbers(3, 2, 4)])
-    with pytest.raises(ShapeError, match="several batches cannot share"):
+    with pytest.raises(ShapeError, match="batches of it cannot be joined"):
         filled(Shelf(), [numbers(3), numbers(3)])
 
 

@@ -190,3 +190,48 @@ def test_inputs_are_left_as_they_are(call):
     assert state["inner"] == {}
     assert state["record"].more is None
     assert torch.equal(state["record"].logits, X)
+
+
+# ------------------------------------------------------------ without rows
+
+
+class Towers(nn.Module):
+    """Every row against the same documents, of which there may be as many."""
+
+    def __init__(self):
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.rows, self.documents = nn.Linear(5, 3), nn.Linear(4, 3)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x, documents):
+        left, right = self.drop(self.rows(x)), self.drop(self.documents(documents))
+        return {"scores": left @ right.T, "documents": right, "size": right.norm()}
+
+
+def test_what_has_no_rows_is_the_same_in_all_batches_and_kept_once():
+    mc, given = MCDropout(Towers(), seed=1), (X, normal(6, 4))
+    whole, parts = (
+        mc.draws(*given, n_draws=3),
+        mc.draws(*given, n_draws=3, batch_size=4),
+    )
+    assert_close([*parts.values()], [*whole.values()], 1e-6)
+
+
+@pytest.mark.parametrize("read", [lambda o: o["documents"], lambda o: o["documents"].T])
+def test_what_has_no_rows_is_not_read_as_if_it_had(read):
+    mc, given = MCDropout(Towers(), seed=1), (X, normal(6, 4))
+    options = {"precision": 1.0, "n_draws": 3, "output": read}
+    mc.regress(*given, **options)
+    with pytest.raises(ShapeError, match="without an axis for the rows"):
+        mc.regress(*given, **options, batch_size=4)
+
+
+def test_what_has_no_rows_and_differs_is_an_error():
+    mc = sampler(lambda y: {"y": y, "loss": y.square().mean()})
+    with (
+        pytest.warns(match="not independent"),
+        pytest.raises(ShapeError, match="without an axis for the rows"),
+    ):
+        mc.draws([X[:3], X[3:]], n_draws=2)

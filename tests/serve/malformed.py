@@ -85,7 +85,18 @@ def binary(draw):
         ]
     )
     size = draw.choice([len(tail), len(tail) - 1, len(tail) + 1, -1, 2**70, None, "3"])
-    shape = draw.choice([[1, 3], [3], [0, 3], [2**31 - 1, 2**31 - 1], [-1, 3], [], "x"])
+    large = 2**31 - 1
+    shapes = [
+        [1, 3],
+        [3],
+        [0, 3],
+        [large, large],
+        [0, large, large, 4],
+        [-1, 3],
+        [],
+        "x",
+    ]
+    shape = draw.choice(shapes)
     own = {"name": draw.choice(["x", "size", "kind"]), "shape": shape, "datatype": kind}
     head = json.dumps({"inputs": [own | {"parameters": {SIZE: size}}]}).encode()
     told = draw.choice([len(head), len(head) - 1, 10**9, "x", "", -5])

@@ -188,3 +188,15 @@ def test_what_nobody_reads_is_refused(address, place):
     found = CLIENT.post(url, json=body)
     assert found.status_code == 400, found.text
     assert "arameters" in found.json()["error"]
+
+
+@pytest.mark.parametrize("kind", ["FP32", "BYTES"])
+@pytest.mark.parametrize(
+    "shape", [[0, *[2**31 - 1] * 7], [2**31 - 1] * 8, [2**31 - 1, 0]]
+)
+def test_shapes_of_nothing_are_not_larger_than_others(address, kind, shape):
+    """Found by schemathesis: numpy refuses them, which was our fault then."""
+    own = {"name": "x", "shape": shape, "datatype": kind, "data": []}
+    url = f"http://{address}/v2/models/net/infer"
+    found = CLIENT.post(url, json={"inputs": [own]})
+    assert found.status_code == 400 and "at most" in found.json()["error"]

@@ -8,7 +8,7 @@ import pytest
 import caveat
 from caveat.errors import InputTypeError, ParameterError
 from caveat.serve import NetworkModel, app
-from tests.serve.running import CLIENT, ROW, ask
+from tests.serve.running import CLIENT, ROW, ask, serving
 
 
 def stream(address, model, body):
@@ -49,8 +49,28 @@ def test_a_stream_of_an_exact_model_has_one_event(address):
 
 def test_a_stream_that_is_wrong_is_refused_before_it_begins(address):
     url = f"http://{address}/v2/models/net/infer_stream"
-    for own in ({"rows": [[1]]}, {"rows": [[1, 2, 3]], "n_draws": 1}, {"x": 1}):
+    row = {"rows": [[1, 2, 3]]}
+    for own in (
+        {"rows": [[1]]},
+        row | {"n_draws": 1},
+        row | {"quantiles": 1},
+        {"x": 1},
+    ):
         assert CLIENT.post(url, json=own).status_code == 400
+
+
+def test_the_budget_of_a_server_does_not_cut_a_stream_that_says_when_to_end(
+    served_models,
+):
+    limits = caveat.serve.Limits(budget=1e-6)
+    with serving({"net": served_models["net"]}, limits) as address:
+
+        def ended(**more):
+            return stream(address, "net", {"rows": [[1, 2, 3]], **more})[-1]["reason"]
+
+        assert ended() == "budget"
+        assert ended(tolerance=1e-9, n_draws=16) == ended(n_draws=9) == "draws"
+        assert ended(tolerance=1e-9, budget_ms=1e-3) == "budget"
 
 
 def test_metrics_count(address):
@@ -89,7 +109,8 @@ def test_routes_are_described_with_examples_that_work(address):
 
 
 def test_unknown_addresses_are_json_too(address):
-    for path in ("/nothing", "/v2/models/none", "/v2/models/../../etc/passwd"):
+    paths = ("/nothing", "/v2/models/none", "/v2/models/../../etc/passwd", "/docs/")
+    for path in paths:
         answer = CLIENT.get(f"http://{address}{path}")
         assert answer.status_code == 404 and "error" in answer.json()
     wrong = CLIENT.get(f"http://{address}/v2/models/net/infer")

@@ -3,6 +3,7 @@
 from tests.zoo import (
     attention,
     control,
+    distributions,
     feedforward,
     generators,
     graphs,
@@ -28,6 +29,7 @@ ZOO: list[Specimen] = [
     *generators.SPECIMENS,
     *graphs.SPECIMENS,
     *operations.SPECIMENS,
+    *distributions.SPECIMENS,
     *libraries.SPECIMENS,
 ]
 

@@ -71,6 +71,22 @@ class PacksForStates(DropsThenPacks):
         return self.last(y + h[-1])[order.argsort()]
 
 
+class SentencesFolded(nn.Module):
+    """Sentences of a text go through as rows; ``outer_first``: in which order."""
+
+    def __init__(self, kind: type, outer_first: bool):
+        super().__init__()
+        self.words, self.outer_first = net(kind), outer_first
+        self.last = nn.Linear(H, 2)
+
+    def forward(self, x):
+        if not self.outer_first:
+            x = x.transpose(0, 1)
+        outer, inner = x.shape[:2]
+        states = self.words(x.flatten(0, 1))[0][:, -1].view(outer, inner, -1)
+        return self.last(states).sum(1 if self.outer_first else 0)
+
+
 class HandWritten(nn.Module):
     """A cell in a Python loop, dropout at every step: one site per step."""
 
@@ -105,8 +121,11 @@ def with_states(n: int):
 
 
 X = features(LENGTH, D)
+TEXTS = features(3, LENGTH, D)
 
 SPECIMENS = [
+    Specimen("lstm_folded", lambda: SentencesFolded(nn.LSTM, True), TEXTS, sites=1),
+    Specimen("gru_folded_slow", lambda: SentencesFolded(nn.GRU, False), TEXTS, sites=1),
     Specimen("lstm", lambda: LastState(net(nn.LSTM)), X, sites=1),
     Specimen("lstm_three_layers", lambda: LastState(net(nn.LSTM, 3)), X, sites=2),
     Specimen("gru", lambda: LastState(net(nn.GRU, 3)), X, sites=2),

@@ -318,6 +318,11 @@ class ForwardReplaced(Body):
         return self.last(self.hidden(x))
 
 
+def fx_graph() -> nn.Module:
+    """A graph of torch.fx, whose class has a call of its own."""
+    return torch.fx.symbolic_trace(GatedByParent().train())
+
+
 def spectral_old() -> nn.Module:
     model = nn.Sequential(
         nn.utils.spectral_norm(nn.Linear(D, H)),
@@ -481,6 +486,7 @@ SPECIMENS = [
     Specimen("own_getattr", OwnGetattr, X, sites=1),
     Specimen("hooked", Hooked, X, sites=2),
     Specimen("forward_replaced", ForwardReplaced, X, sites=1, may_refuse=True),
+    Specimen("fx_graph", fx_graph, X, sites=1),
     Specimen("spectral_old", spectral_old, X, sites=1),
     Specimen("spectral_parametrized", spectral_parametrized, X, sites=1),
     Specimen("weight_norm", weight_norm, X, sites=1),

@@ -1,5 +1,9 @@
 """``main``: all commands, and errors as words and exit codes."""
 
+import os
+import sys
+from contextlib import suppress
+
 import typer
 
 # isort: off
@@ -41,8 +45,23 @@ def main(argv: list[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except StoppedError as stopped:
         typer.echo(f"caveat: {stopped}", err=True)
+        if argv is None:
+            _leave(_INTERRUPTED)
         return _INTERRUPTED
     except CaveatError as error:
         typer.echo(f"caveat: {error}", err=True)
         return 1
     return 0
+
+
+def _leave(code: int) -> None:
+    """End the process now: all was said and closed, and taking torch down takes long.
+
+    A cluster of Ray ends with its driver on Linux; elsewhere its exit handler ends it.
+    """
+    if "ray" in sys.modules and sys.platform != "linux":
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # whoever reads has gone
+            stream.flush()
+    os._exit(code)

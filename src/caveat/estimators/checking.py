@@ -14,6 +14,22 @@ _MISSING = """Input X contains NaN: missing values are not accepted. Impute them
 make_pipeline(SimpleImputer(), {name}()), of sklearn.pipeline and sklearn.impute; or
 drop those rows."""
 
+_MIXED = """X must hold numbers, and column {column} does not. Texts, categories, dates
+and times are taken by FrameModel.fit(table, target=..., estimator={name}()), of
+caveat.frames; or encode them, say by make_column_transformer of sklearn.compose."""
+
+
+def _not_numbers(table: Any) -> str | None:
+    """A column of a data frame that holds texts, categories, dates or times."""
+    if not (hasattr(table, "iloc") and hasattr(table, "columns")):
+        return None
+    for name, kind in zip(table.columns, table.dtypes, strict=True):
+        if kind.kind not in "biufcO" or hasattr(kind, "categories"):
+            return f"{name!r} ({kind})"
+        if kind.kind == "O" and any(isinstance(v, str) for v in table[name].head()):
+            return f"{name!r} (texts)"
+    return None
+
 
 def validate_data(estimator: Any, *tables: Any, **settings: Any) -> Any:
     """``sklearn.utils.validation.validate_data``, in short words and a finite range.
@@ -34,11 +50,14 @@ def validate_data(estimator: Any, *tables: Any, **settings: Any) -> Any:
     try:
         check = sklearn_validation.validate_data
         return _checked(check, estimator, *tables, **settings)
-    except ValueError as error:
-        if "Input X contains NaN" not in str(error):
-            raise
+    except (ValueError, TypeError) as error:
         name = type(estimator).__name__
-        raise ParameterError(_MISSING.format(name=name)) from error
+        if "Input X contains NaN" in str(error):
+            raise ParameterError(_MISSING.format(name=name)) from error
+        column = _not_numbers(tables[0])
+        if column is None:
+            raise
+        raise ParameterError(_MIXED.format(column=column, name=name)) from error
 
 
 def validate_pair(X: Any, y: Any, **settings: Any) -> Any:

@@ -7,9 +7,10 @@ from typing import Any, Self, final
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.dates import date2num
 from numpy.typing import ArrayLike, NDArray
 
-from caveat._validation import positive_int, unit_interval
+from caveat._validation import class_names, positive_int, unit_interval
 from caveat.errors import ParameterError, ShapeError
 from caveat.evaluation.axes import (
     COLOURS,
@@ -51,6 +52,8 @@ class PredictiveDisplay(LineDisplay):
         Numbers of the outputs that are shown.
     level : tuple of float
         Of the intervals; empty for shades.
+    is_time : bool
+        Whether x are dates, in matplotlib's days.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class PredictiveDisplay(LineDisplay):
     fan: Array
     outputs: tuple[int, ...]
     level: tuple[float, ...] = ()
+    is_time: bool = False
 
     @classmethod
     def from_predictive(
@@ -92,7 +96,7 @@ class PredictiveDisplay(LineDisplay):
         predictive : RegressionPredictive
             With at least one row.
         x : array, shape (rows,)
-            Where the rows stand on the axis.
+            Where the rows stand on the axis: numbers, or dates.
         level : float or sequence of float, optional
             Bands are the intervals of these levels; by default shades of half a
             standard deviation.
@@ -114,7 +118,10 @@ class PredictiveDisplay(LineDisplay):
         PredictiveDisplay
             Drawn.
         """
-        place = _places(regression_of(predictive), x)
+        predictive, is_time = regression_of(predictive), _is_time(x)
+        if is_time:
+            x = date2num(np.asarray(x))  # type: ignore[no-untyped-call]
+        place = _places(predictive, x)
         chosen = _outputs(predictive.mean, output)
         order = np.argsort(place, kind="stable")
         shift = np.asarray(offset, dtype=np.float64)
@@ -134,10 +141,15 @@ class PredictiveDisplay(LineDisplay):
             bands = [(np.minimum(a, b), np.maximum(a, b)) for a, b in ends]
         _check_finite(bands)
         lines = shown(_fan(predictive, fan), 2)
-        display = cls(place[order], mean, std, bands, lines, chosen, levels)
+        place = place[order]
+        display = cls(place, mean, std, bands, lines, chosen, levels, is_time)
         return display.plot(ax, **style)
 
     def _draw(self, ax: Axes, label: str | None, line: dict[str, Any]) -> None:
+        if self.is_time:
+            ax.xaxis_date()
+        if len(self.x) == 1:  # a line of one row would not be seen
+            ax.set_xlim(self.x[0] - 1, self.x[0] + 1)
         if len(self.outputs) == 1:
             return self._draw_one(ax, label, line, None)
         for number, output in enumerate(self.outputs):
@@ -154,7 +166,8 @@ class PredictiveDisplay(LineDisplay):
         for number, (low, high) in enumerate(self.bands):
             name = self._band_name(number) if label is None or which is None else None
             style = shade(line, opacity)
-            ax.fill_between(self.x, _part(low, which), _part(high, which), **style)
+            ends = self._along(_part(low, which)), self._along(_part(high, which))
+            ax.fill_between(self._along(), *ends, **style)
             if name is not None:
                 # A band lies upon those before it: the legend has what is seen of it.
                 seen = {**style, "alpha": 1 - (1 - opacity) ** (number + 1)}
@@ -162,9 +175,19 @@ class PredictiveDisplay(LineDisplay):
         thin = {"color": line["color"], "alpha": 0.35, "linewidth": 0.6}
         for number, values in enumerate(self.fan):
             name = f"{len(self.fan)} draws" if number == 0 and which is None else None
-            ax.plot(self.x, _part(values, which), label=name, **thin)
+            own = self._along(_part(values, which))
+            ax.plot(self._along(), own, label=name, **thin)
         name = "predictive mean" if label is None else label
-        ax.plot(self.x, _part(self.mean, which), label=name, **line)
+        mean = self._along(_part(self.mean, which))
+        ax.plot(self._along(), mean, label=name, **line)
+
+    def _along(self, values: Array | None = None) -> Array:
+        """Values along x, or x itself; of a single row both ends of a short bar."""
+        if len(self.x) > 1:
+            return self.x if values is None else values
+        if values is None:
+            return self.x + np.array([-0.25, 0.25])
+        return values.repeat(2)
 
     def _band_name(self, number: int) -> str | None:
         if self.level:
@@ -183,6 +206,8 @@ class SoftmaxScatterDisplay(Display):
     ----------
     classes : tuple of int
         The classes that are shown.
+    names : tuple of str
+        What they are called.
     logits, probs : array of float, shape (draws, rows, classes shown)
         Input and output of the softmax.
 
@@ -198,6 +223,7 @@ class SoftmaxScatterDisplay(Display):
     """
 
     classes: tuple[int, ...]
+    names: tuple[str, ...]
     logits: Array
     probs: Array
 
@@ -207,6 +233,7 @@ class SoftmaxScatterDisplay(Display):
         predictive: ClassificationPredictive,
         *,
         classes: Sequence[int] | None = None,
+        names: Sequence[Any] | None = None,
         ax: Axes | None = None,
         inputs: bool = False,
     ) -> Self:
@@ -218,6 +245,8 @@ class SoftmaxScatterDisplay(Display):
             With its draws kept, and one label per row.
         classes : sequence of int, optional
             Which to show; by default those that are the label of some row.
+        names : sequence, optional
+            Of all classes; by default their numbers.
         ax : Axes, optional
             Where to draw; a new figure by default.
         inputs : bool
@@ -237,10 +266,14 @@ class SoftmaxScatterDisplay(Display):
         if classes is None:
             classes = sorted(set(predictive.label.tolist()))
         chosen = _classes(classes, draws.shape[-1])
+        every = range(draws.shape[-1])
+        called = [f"class {k}" for k in every] if names is None else list(names)
+        called = class_names(called, len(every))
         logits = draws.double()
         probs = logits.softmax(-1)
         shown = [v[..., list(chosen)].numpy(force=True) for v in (logits, probs)]
-        return cls(chosen, *shown).plot(ax, inputs=inputs)
+        own = tuple(str(called[k]) for k in chosen)
+        return cls(chosen, own, *shown).plot(ax, inputs=inputs)
 
     def plot(
         self,
@@ -273,15 +306,21 @@ class SoftmaxScatterDisplay(Display):
         n_draws, n_rows, n_classes = shown.shape
         lane = 0.8 / n_classes  # each class beside the others within its row
         style = {"s": 9, "alpha": 0.35, "linewidths": 0, **points}
-        for number, name in enumerate(self.classes):
+        for number, name in enumerate(self.names):
             centre = np.arange(n_rows) + (number - (n_classes - 1) / 2) * lane
             spread = np.linspace(-0.35, 0.35, n_draws) * lane
             x = centre[None, :] + spread[:, None]
             color = colors[number % len(colors)]
             y = shown[:, :, number]
             own = {"marker": MARKERS[number % len(MARKERS)], **style}
-            ax.scatter(x, y, color=color, label=f"class {name}", **own)
+            ax.scatter(x, y, color=color, label=name, **own)
         return self
+
+
+def _is_time(x: Any) -> bool:
+    """Whether these are dates, of numpy or in a column of a frame."""
+    found = x.to_numpy() if hasattr(x, "to_numpy") else x
+    return isinstance(found, np.ndarray) and found.dtype.kind == "M"
 
 
 def _places(predictive: RegressionPredictive, x: Any) -> Array:

@@ -12,7 +12,7 @@ from caveat.exporting.hashing import DrawAddress, Tables
 from caveat.exporting.splitting import Parts
 from caveat.exporting.summaries import DrawSummary, State
 
-_HELD = 1 << 20  # numbers that draws computed together may make
+_HELD = 1 << 22  # numbers that draws computed together may make
 _MOST = 64  # draws at a time: a block of the stratified design
 _SMALL = 1 << 16  # numbers a row makes, above which draws are computed one by one
 

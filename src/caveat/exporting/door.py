@@ -24,6 +24,10 @@ from caveat.sampling.outputs import Output
 _SUFFIX = """path must end in .onnx (for ONNX Runtime and its kin) or in .pt2 (for
 torch.export.load). Got {path!r}."""
 
+_ANALYTIC = """The graph of a file holds the draws alone, and no closed forms. Got an
+MCDropout with analytic=True, whose answers it could not give; make one with
+analytic=False, which a file equals."""
+
 
 def export(
     model: Any,
@@ -125,6 +129,8 @@ def _writer(target: Path) -> Callable[[ExportSubject, Batch], bytes]:
 
 def _subject(model: Any, question: Question) -> ExportSubject:
     if isinstance(model, MCDropout):
+        if model._analytic:
+            raise ParameterError(_ANALYTIC)
         return SampledSubject(model, question)
     if type(model).__module__.startswith("caveat.estimators."):
         from caveat.estimators import DropoutClassifier, DropoutRegressor

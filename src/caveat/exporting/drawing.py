@@ -86,7 +86,8 @@ def _values(site: SiteNoise, where: DrawAddress, shape: list[Any]) -> Tensor:
     law, dtype = site.spec.law, site.spec.dtype
     key = site_key(where.seed, site.stream, site.offset)
     if isinstance(law, Mask):
-        return _kept(site, law, key, where, shape).to(dtype) * law.scale
+        kept = _kept(site, law, key, where, shape).to(dtype)
+        return kept if law.scale == 1.0 else kept * law.scale
     drawn = (shape, site.spec.starts)
     if site.spec.stratified:
         values = stratified_uniform_at(key, where, *drawn)

@@ -145,6 +145,11 @@ class Fitted(ExportSubject):
         count = range(len(self.estimator.networks_))
         return [self._ensemble.trained.mask_seed(i, own) for i in count]
 
+    @property
+    def equal_to(self) -> str:
+        name = type(self.estimator).__name__
+        return f"{name}.predictive(X) with n_draws=n_draws, under seed {self.seed}"
+
     def batch(self, example: Any) -> Batch:
         x = (
             example

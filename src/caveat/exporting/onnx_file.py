@@ -1,6 +1,5 @@
 """Writing a subject as an ONNX file that ONNX Runtime has been seen to run."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +13,9 @@ from caveat._version import __version__
 from caveat.errors import UnsupportedModelError
 from caveat.exporting.building import Built, build, tensors_of
 from caveat.exporting.checking import check_answers, check_noise
+from caveat.exporting.describing import N_DRAWS, SEED, description
 from caveat.exporting.onnx_graph import (
     DRAW_NUMBERS,
-    N_DRAWS,
-    SEED,
     SLICE_NUMBERS,
     FlatStep,
     flat_model,
@@ -31,6 +29,9 @@ _LARGEST = 2**31 - 1  # bytes of a file of this kind
 
 _CONVERSION = """{name} cannot be exported: torch's exporter has no ONNX for a part of
 it ({error}). Write that part in other operations."""
+
+_NOT_RUN = """{name} cannot be exported: ONNX Runtime cannot run the graph of it
+({error}). It has few operations for float64: a copy in float32 may do."""
 
 _TOO_LARGE = """{name} cannot be exported as one ONNX file: it takes {size} bytes, and
 such files end at 2 GiB. Export it as .pt2."""
@@ -58,9 +59,13 @@ def onnx_bytes(subject: ExportSubject, batch: Batch) -> bytes:
         ) from error
     model = looped_model(flat, step, names)
     _describe(model, subject, built, names)
-    _check_bits(subject, built, step, flat)
     written: bytes = model.SerializeToString()
-    session = _session(written)
+    try:
+        session = _session(written)
+    except Exception as error:  # of several kinds, which are its own
+        cause = str(error).strip().split("\n")[0]
+        raise UnsupportedModelError(_NOT_RUN.format(name=name, error=cause)) from error
+    _check_bits(subject, built, step, flat)
 
     def run(own: Batch, seed: int, n_draws: int) -> list[Tensor]:
         given = dict(zip(names, map(_array, tensors_of(own)), strict=True))
@@ -123,35 +128,3 @@ def _describe(
     onnx = require("onnx", extra="export")
     model.producer_name, model.producer_version = "caveat", __version__
     onnx.helper.set_model_props(model, description(subject, built, names))
-
-
-def description(
-    subject: ExportSubject, built: Built, names: Sequence[str]
-) -> dict[str, str]:
-    """Names, versions, sites, rates, and what each output means."""
-    sampler, summary = subject.sampler, built.chunk.summary
-    sites = [
-        {
-            "name": site.spec.name,
-            "kind": site.call.kind,
-            "drop_rate": site.call.rate,
-            "shape": list(site.spec.shape),
-        }
-        for site in built.chunk.sites
-    ]
-    facts: dict[str, Any] = {
-        "caveat_version": __version__,
-        "torch_version": str(torch.__version__),
-        "model": type(sampler.model).__name__,
-        "seed": subject.seed,
-        "inputs": [*names, SEED, N_DRAWS],
-        "outputs": {name: summary.meanings[name] for name in summary.wanted},
-        "sites": sites,
-        "masks": "shared by rows" if sampler.shared else "per row",
-        "stratified": sampler.stratified,
-        "draws_at_a_time": built.chunk.most,
-    }
-    return {
-        key: value if isinstance(value, str) else json.dumps(value)
-        for key, value in facts.items()
-    }

@@ -16,10 +16,10 @@ from caveat._random import MULTIPLIERS
 from caveat._strata import SLICE
 from caveat._torch import quiet_exporter
 from caveat.exporting.chunks import Chunk
+from caveat.exporting.describing import N_DRAWS, SEED
 from caveat.exporting.onnx_noise import DOMAIN, SiteNodes, functions
 
 OPSET, IR_VERSION = 20, 10
-SEED, N_DRAWS = "seed", "n_draws"
 DRAW_NUMBERS, SLICE_NUMBERS = "caveat_draws", "caveat_slices"
 
 

@@ -23,7 +23,7 @@ from caveat.estimators.tables.classification import (
 from caveat.estimators.tables.columns import BEND, Columns
 from caveat.estimators.tables.logistic import Logistic
 from caveat.estimators.tables.nets import Nets
-from caveat.estimators.tables.noise import SMALLEST, NoiseLaw
+from caveat.estimators.tables.noise import NoiseLaw
 from caveat.estimators.tables.regression import (
     BACK,
     FARTHEST,
@@ -455,7 +455,7 @@ def _noise_variance(
 
     The middle is that of the precisions of a row, (rows,).
     """
-    scales = (law.std * torch.exp(law.strength * logs)).clamp_min(SMALLEST)
+    scales = (law.std * torch.exp(law.strength * logs)).clamp_min(law.least)
     squares = scales.square()
     if not np.isfinite(law.df):
         return squares.expand_as(numbers), squares

@@ -1,6 +1,7 @@
 """Writing a subject by ``torch.export``: one draw at a time, in a loop of torch."""
 
 import io
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,9 +19,12 @@ from caveat.errors import UnsupportedModelError
 from caveat.exporting.building import build, tensors_of
 from caveat.exporting.checking import check_answers, check_noise
 from caveat.exporting.chunks import Chunk
+from caveat.exporting.describing import N_DRAWS, SEED, description
 from caveat.exporting.hashing import plain_mix, plain_shift
-from caveat.exporting.subjects import ExportSubject, as_signed_seed
+from caveat.exporting.subjects import ExportSubject, as_signed_seed, input_names
 from caveat.sampling.inputs import Batch
+
+ABOUT = "caveat.json"  # what a file says of itself, beside the graph
 
 _KEPT = """A .pt2 file carries sums from draw to draw, not the draws:
 {what} are for .onnx files."""
@@ -101,6 +105,7 @@ def pt2_bytes(subject: ExportSubject, batch: Batch) -> bytes:
         what = f"outputs {names}" if names else "pools of presets, which need them all,"
         raise UnsupportedModelError(_KEPT.format(what=what))
     inputs = tensors_of(built.batch)
+    names = input_names(built.batch, (SEED, N_DRAWS, *summary.wanted))
     seed = as_signed_seed(subject.seed)
     auto = torch.export.Dim.AUTO
     sizes: Any = [{} if axis is None else {axis: auto} for axis in built.axes]
@@ -113,7 +118,8 @@ def pt2_bytes(subject: ExportSubject, batch: Batch) -> bytes:
                 dynamic_shapes=((*sizes, {}, {}),),
             )
             buffer = io.BytesIO()
-            torch.export.save(program, buffer)
+            facts = description(subject, built, names)
+            torch.export.save(program, buffer, extra_files={ABOUT: json.dumps(facts)})
             buffer.seek(0)
             again = torch.export.load(buffer).module()
     except Exception as error:

@@ -40,6 +40,10 @@ numbers a graph cannot make. Draw with torch.rand and its kin."""
 _DEVICE = """{name} has tensors on {device}; models are exported on the CPU. Pass a copy
 of it there: MCDropout(copy.deepcopy(model).cpu(), ...)."""
 
+_SHORT = """{name} has numbers of the type {dtype}, which are rounded in other places
+wherever a graph runs, so that it cannot be compared with Caveat. Export a copy in
+float32: MCDropout(copy.deepcopy(model).float(), ...), and shorten the file."""
+
 _QUANTISED = """{name} cannot be exported: its part {path!r} ({kind}) is quantised to
 whole numbers, and torch's exporter has no graph for that. Export the model from before
 it was quantised, and quantise the file (onnxruntime.quantization)."""
@@ -80,6 +84,10 @@ class ExportSubject(Protocol):
     def seed(self) -> int:
         """The seed under which a graph gives the draws that the subject gives."""
 
+    @property
+    def equal_to(self) -> str:
+        """Which answer of Caveat a graph gives, as one would ask for it."""
+
     def batch(self, example: Any) -> Batch:
         """An example of its inputs."""
 
@@ -110,6 +118,16 @@ class SampledSubject(ExportSubject):
     @property
     def seed(self) -> int:
         return self.mc.seed
+
+    @property
+    def equal_to(self) -> str:
+        sampler = self.sampler
+        how = "seed=seed, analytic=False"  # closed forms are not in a graph
+        for name in ("shared", "stratified"):
+            how += "" if getattr(sampler, name) else f", {name}=False"
+        how += f", batch_dim={self.mc._axis}" if self.mc._axis else ""
+        asked = "classify" if self.question.of_classes else "regress"
+        return f"MCDropout(model, {how}).{asked}(..., n_draws=n_draws)"
 
     def batch(self, example: Any) -> Batch:
         args, kwargs = _arguments(example)
@@ -225,6 +243,8 @@ def _refuse_parts(model: nn.Module) -> None:
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.device.type != "cpu":
             raise UnsupportedModelError(_DEVICE.format(name=name, device=tensor.device))
+        if tensor.dtype in (torch.float16, torch.bfloat16):
+            raise UnsupportedModelError(_SHORT.format(name=name, dtype=tensor.dtype))
     for path, part in model.named_modules():
         if "quantized" in type(part).__module__:
             kind = type(part).__name__

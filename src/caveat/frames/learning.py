@@ -1,7 +1,6 @@
 """Learning the schema of a table: kinds of columns, and which are of no use."""
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from caveat.errors import CaveatWarning, DataError, ParameterError
+from caveat.errors import DataError, ParameterError
 from caveat.frames.schema import (
     BOOLEAN,
     CATEGORY,
@@ -25,6 +24,12 @@ from caveat.frames.schema import (
     Target,
     some,
 )
+from caveat.frames.suspecting import (
+    look_like_dates,
+    warn_of_numbers,
+    warn_of_texts,
+    warn_of_two_numbers,
+)
 from caveat.frames.values import (
     Place,
     Spelling,
@@ -32,7 +37,6 @@ from caveat.frames.values import (
     are_times,
     are_truths,
     as_texts,
-    first_not,
     first_odd,
     have_other_decimals,
     is_instant,
@@ -54,10 +58,6 @@ _ID = re.compile(
     r"(?i)^(.*[_ .-])?(id|uuid|guid|index|idx|rowid|row_?number)$|^.*[a-z]Id$"
 )
 _LARGEST = 2.0**53  # whole numbers beyond it are no longer told apart
-_SLASHED = (  # 31/5/24, 31.05.2024, 2024/05/31, and what may follow
-    r"^(\d{1,2}/\d{1,2}/(\d{2}|\d{4})|\d{1,2}\.\d{1,2}\.\d{4}|"
-    r"\d{4}[/.]\d{1,2}[/.]\d{1,2})([ T].*)?$"
-)
 _PHASES = {"day": 1.0, "week": 14.0, "year": 365.0}  # days that are to be covered
 
 
@@ -188,6 +188,7 @@ def learn_target(
                 f"is the target, and {values[at].as_py()} is beyond 2^53, where "
                 f"numbers are not told apart; subtract a constant first",
             )
+        warn_of_two_numbers(found[has], place)
         return _target(name, NUMBER, False, unit, has), found[has], has
     return _labels(values, kind, place, spelling, unit)
 
@@ -300,8 +301,8 @@ def _learned(
         if is_wanted:
             raise place.error(0, f"cannot be used: it is of the type {values.type}")
         return Dropped(name, f"of the type {values.type}")
-    if kind == CATEGORY and origin.is_untyped and not codes:
-        _warn_of_odd(values, place)
+    if kind == CATEGORY and name not in wishes.categories:
+        warn_of_texts(values, place, is_untyped=origin.is_untyped)
     if name in wishes.categories:
         kind = CATEGORY
     unit = unit_of(table, name, wishes)
@@ -317,6 +318,7 @@ def _learned(
             reason = "whole numbers beyond 2^53, as codes are; --category keeps it"
         if reason is not None:
             return Dropped(name, reason)
+        warn_of_numbers(found, place)
     return _numeric(found, name, kind, unit)
 
 
@@ -333,8 +335,10 @@ def _kind_of(
         return TIME
     if not is_text(kind):
         return None
-    if not origin.is_untyped or values.null_count == len(values):
+    if values.null_count == len(values):
         return CATEGORY
+    if not origin.is_untyped:  # but JSON has no times, and many tables hold texts
+        return TIME if are_times(values) else CATEGORY
     return _kind_of_texts(values, spelling, place)
 
 
@@ -355,21 +359,6 @@ def _kind_of_texts(values: Any, spelling: Spelling, place: Place) -> str:
             f"{place.column!r}",
         )
     return CATEGORY
-
-
-def _warn_of_odd(values: Any, place: Place) -> None:
-    """A single mistyped value makes texts of a column of numbers."""
-    at = first_odd(values)
-    if at is not None:
-        text, name = values[at].as_py(), place.column
-        warnings.warn(
-            f"{place.source}, row {at + 1}: column {name!r} holds {text!r} among "
-            f"numbers or times, so that all of it is taken as texts. Mend it; or, if "
-            f"it stands for nothing, pass --missing {text!r}; for codes, "
-            f"--category {name!r}.",
-            CaveatWarning,
-            stacklevel=5,
-        )
 
 
 def _numeric(found: Array, name: str, kind: str, unit: str | None) -> Column | Dropped:
@@ -421,8 +410,11 @@ def _category(
         return Dropped(place.column, nothing)
     n_known = len(texts) - int(missing.sum())
     many = len(seen) >= _FEWEST_IDS and len(seen) > _SHARE_OF_IDS * n_known
-    if not is_wanted and first_not(texts.drop_null(), _SLASHED) is None:
-        why = "looks like dates, which must be as 2024-05-31; --use takes categories"
+    if not is_wanted and len(seen) > 1 and look_like_dates(texts.drop_null()):
+        why = (
+            "looks like dates or times, which must all be as 2024-05-31 or "
+            "2024-05-31T12:00; --use takes categories"
+        )
         return Dropped(place.column, why)
     if many and not is_wanted:
         why = f"identifier-like, {len(seen)} different texts; --use keeps it"

@@ -1,5 +1,6 @@
 """FrameModel: an estimator that takes tables with columns as they come."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,7 +16,13 @@ from caveat.decisions import (
     ConformalSets,
     DeferralPolicy,
 )
-from caveat.errors import CaveatError, DataError, InputTypeError, ParameterError
+from caveat.errors import (
+    CaveatError,
+    CaveatWarning,
+    DataError,
+    InputTypeError,
+    ParameterError,
+)
 from caveat.estimators import (
     BayesianDropoutClassifier,
     DropoutClassifier,
@@ -224,6 +231,8 @@ class FrameModel:
     def matrix(self, table: Any, *, unseen: str = "error") -> Array:
         """The features of a table, as the estimator takes them.
 
+        Values that are missing where fit has seen none are filled in, with a warning.
+
         Parameters
         ----------
         table : table
@@ -235,8 +244,11 @@ class FrameModel:
         -------
         array, shape (rows, features)
         """
-        source = as_source(table)
-        return Encoder(self.schema, unseen=unseen).matrix(source.whole(), source.name)
+        source, encoder = as_source(table), Encoder(self.schema, unseen=unseen)
+        found = encoder.matrix(source.whole(), source.name)
+        for sentence in encoder.sentences():
+            warnings.warn(f"{source.name}: {sentence}.", CaveatWarning, stacklevel=3)
+        return found
 
     def targets(self, table: Any) -> NDArray[Any]:
         """The target of a table: numbers, or the numbers of its classes.

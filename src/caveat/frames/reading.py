@@ -175,11 +175,11 @@ def open_table(
 def _opened(
     stack: ExitStack, where: str, dialect: Dialect, row_group: int | None
 ) -> TableSource:
-    kind = dialect.format_of(where)
-    name = "standard input" if where == "-" else where
     if where != "-":
         _check_file(Path(where))
-    elif kind in (PARQUET, ARROW):
+    kind = dialect.format_of(where)
+    name = "standard input" if where == "-" else where
+    if where == "-" and kind in (PARQUET, ARROW):
         raise ParameterError(
             f"standard input must be CSV or JSON lines. {kind} is read from a file, as "
             f"its end comes first."
@@ -203,7 +203,9 @@ def _opened(
 
 def _check_file(path: Path) -> None:
     if path.is_dir():
-        raise DataError(f"{path} must be a file. It is a folder.")
+        raise DataError(
+            f"{path} must be a file. It is a folder; `caveat score` takes those."
+        )
     if not path.exists():
         raise DataError(f"{path} must be a file. There is none.")
 

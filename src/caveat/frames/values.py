@@ -97,12 +97,20 @@ def as_texts(values: Any, spelling: Spelling) -> Any:
     if isinstance(found, pa.ChunkedArray):  # no chunk at all
         found = pa.array([], found.type)
     if pa.types.is_dictionary(found.type):
-        found = found.dictionary_decode()
+        found = _decoded(found)
     if not is_text(found.type):
         return found
     trimmed = pc.utf8_trim_whitespace(found.cast(pa.large_string()))
     blank = pc.is_in(trimmed, value_set=pa.array(spelling.missing, pa.large_string()))
     return pc.if_else(blank, pa.scalar(None, pa.large_string()), trimmed)
+
+
+def _decoded(found: Any) -> Any:
+    """The values of a dictionary; of polars they are views, which Arrow cannot take."""
+    known = found.dictionary
+    if is_text(known.type):
+        known = known.cast(pa.large_string())
+    return known.take(found.indices)
 
 
 def is_text(kind: Any) -> bool:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.hf.padding import longest_of
 from caveat.hf.tasks import HeadTask
 from caveat.predictive import CategoricalPredictive
 from caveat.sampling import MCDropout
@@ -42,7 +41,7 @@ class QuestionAnswering(HeadTask):
                 "Question answering needs a fast tokenizer, which knows where tokens "
                 f"stand in the text. Got {type(self._processor).__name__}."
             )
-        longest = longest_of(self._model, self._processor)
+        longest = self._longest
         options: dict[str, Any] = {}
         if longest is not None:
             overlap = self._overlap(question, longest)
@@ -62,6 +61,11 @@ class QuestionAnswering(HeadTask):
     def length(self, row: Any) -> int:
         """The tokens of the first window, which is the longest."""
         return len(row["input_ids"][0])
+
+    def can_pad(self, mc: MCDropout, short: Any, long: Any) -> bool:
+        """Whether the answers to two questions are the same alone and together."""
+        first, second = (next(_windows(row)) for row in (short, long))
+        return super().can_pad(mc, first, second)
 
     def answers(
         self, mc: MCDropout, items: Sequence[Any], rows: Sequence[Any], n_draws: int
@@ -188,7 +192,10 @@ def _described(context: str, text: tuple[int, int], prob: Any) -> dict[str, Any]
 
 def _parts(item: Any) -> tuple[str, str]:
     if isinstance(item, Mapping) and {"question", "context"} <= set(item):
-        return item["question"], item["context"]
+        question, context = item["question"], item["context"]
+        if isinstance(question, str) and isinstance(context, str):
+            return question, context
     raise InputTypeError(
-        f"An item must be a dict with 'question' and 'context'. Got {item!r:.80}."
+        f"An item must be a dict with 'question' and 'context', both strings. Got "
+        f"{item!r:.80}."
     )

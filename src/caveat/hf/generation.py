@@ -19,8 +19,9 @@ from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed, random_uniform, stream_key
 from caveat.errors import InputTypeError, ParameterError, ShapeError
+from caveat.hf.checking import check_transformer, check_writer
 from caveat.hf.options import Choosing, read_options
-from caveat.hf.padding import within
+from caveat.hf.padding import check_vocabulary, within
 from caveat.hf.scoring import Passage, TextScore, averaged
 from caveat.hf.texts import decoder_start, has_encoder, scored_in_order
 from caveat.sampling import stochastic
@@ -129,16 +130,8 @@ def generate(
         Its numbers are those of the model as it is: temperature, limits and penalties
         change what is written, not how it is judged. docs/huggingface.md defines them.
     """
-    if not callable(getattr(check_model(model), "generate", None)):
-        raise InputTypeError(
-            f"generate needs a model of transformers that writes (…ForCausalLM, "
-            f"…ForConditionalGeneration). Got {type(model).__name__}."
-        )
-    if getattr(model, "main_input_name", "input_ids") != "input_ids":
-        raise InputTypeError(
-            f"generate needs a model that reads text. Got {type(model).__name__}, "
-            f"which reads {model.main_input_name}."
-        )
+    check_transformer(check_model(model))
+    check_writer(model)
     config, choice = read_options(model, max_new_tokens, options)
     number, n_draws = as_seed(seed), check.positive_int("n_draws", n_draws)
     batch_size = check.positive_int("batch_size", batch_size)
@@ -228,6 +221,8 @@ def _prompts(model: Any, config: Any, ids: Any, mask: Any) -> list[Tensor]:
             f"input_ids must be whole numbers of shape (batch, tokens). Got "
             f"{_described(ids)}; a tokenizer gives them with return_tensors='pt'."
         )
+    if not len(ids):
+        raise ParameterError("There must be a prompt at least. Got input_ids of none.")
     if mask is None:
         if (model.generation_config.pad_token_id, config.eos_token_id) != (None, None):
             _check_unpadded(config, ids)
@@ -237,10 +232,10 @@ def _prompts(model: Any, config: Any, ids: Any, mask: Any) -> list[Tensor]:
             f"attention_mask must have the shape of input_ids, {tuple(ids.shape)}. "
             f"Got {_described(mask)}."
         )
-    return [
-        _unpadded(row, kept, number).to(model.device)
-        for number, (row, kept) in enumerate(zip(ids, mask.bool(), strict=True))
-    ]
+    rows = zip(ids, mask.bool(), strict=True)
+    prompts = [_unpadded(*row, number) for number, row in enumerate(rows)]
+    check_vocabulary(model, torch.cat(prompts))
+    return [prompt.to(model.device) for prompt in prompts]
 
 
 def _check_unpadded(config: Any, ids: Tensor) -> None:

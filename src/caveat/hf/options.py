@@ -31,6 +31,11 @@ _WHY = {
 }
 
 
+# In a cache of fixed size that is shorter it does not show where its tokens lie.
+_ROOM = 4
+_FIXED = ("static", "hybrid", "hybrid_chunked", "sliding_window")
+
+
 class Choosing(NamedTuple):
     """How a token is chosen from what a draw says."""
 
@@ -51,6 +56,8 @@ def read_options(
         setattr(config, name, value)
     config.max_new_tokens = check.positive_int("max_new_tokens", max_new_tokens)
     config.max_length = None
+    _check_ends(config)
+    _check_cache(config)
     config.return_dict_in_generate = False  # what it returns is read here
     for name in ("output_scores", "output_logits"):
         setattr(config, name, False)
@@ -71,6 +78,33 @@ def read_options(
         first = ends[0] if isinstance(ends, list) else ends
         config.pad_token_id = 0 if first is None else first
     return config, choice
+
+
+def _check_ends(config: Any) -> None:
+    """Tokens by number, and no more of them asked for than may be written."""
+    for name in ("eos_token_id", "pad_token_id"):
+        value = getattr(config, name)
+        numbers = value if isinstance(value, list | tuple) else [value]
+        if not all(n is None or type(n) is int for n in numbers):
+            raise ParameterError(
+                f"{name} must be the number of a token. Got {value!r}; a tokenizer "
+                f"has them: tokenizer.convert_tokens_to_ids(...)."
+            )
+    if (config.min_new_tokens or 0) > config.max_new_tokens:
+        raise ParameterError(
+            f"min_new_tokens must be at most max_new_tokens={config.max_new_tokens}. "
+            f"Got {config.min_new_tokens}."
+        )
+
+
+def _check_cache(config: Any) -> None:
+    """The cache changes no number, so where a kind has no room another will do."""
+    kind = config.cache_implementation
+    if kind in (None, "dynamic"):
+        return
+    check.one_of("cache_implementation", kind, ("dynamic", *_FIXED))
+    if config.max_new_tokens < _ROOM:
+        config.cache_implementation = None
 
 
 def _check_name(name: str) -> None:

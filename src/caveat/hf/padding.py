@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from caveat.errors import ParameterError
+from caveat.errors import ParameterError, ShapeError
 
 Row = Mapping[str, Sequence[int]]
 
@@ -44,10 +44,35 @@ def longest_of(model: Any, tokenizer: Any) -> int | None:
         getattr(tokenizer, "model_max_length", None),
         getattr(model.config, "max_position_embeddings", None),
         getattr(model.config, "n_positions", None),
+        _places_of(model),
     )
     # A tokenizer that does not know says 10³⁰.
     limits = [n for n in known if isinstance(n, int) and 0 < n < 10**9]
     return min(limits, default=None)
+
+
+def _places_of(model: nn.Module) -> int | None:
+    """Positions of a model that counts from behind its padding token (RoBERTa)."""
+    for name, part in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(part, nn.Embedding):
+            padding = part.padding_idx
+            return None if padding is None else part.num_embeddings - padding - 1
+    return None
+
+
+def check_vocabulary(model: Any, tokens: Tensor) -> None:
+    """Whether the model has all tokens; a tokenizer may be that of another."""
+    embedding = getattr(model, "get_input_embeddings", lambda: None)()
+    size = getattr(embedding, "num_embeddings", None)
+    if size is None or not tokens.numel():
+        return
+    least, most = int(tokens.min()), int(tokens.max())
+    if least < 0 or most >= size:
+        raise ParameterError(
+            f"Tokens must be numbers from 0 to {size - 1}, as the model has {size}. "
+            f"Got {most if most >= size else least}; pass the tokenizer that the "
+            f"model was trained with."
+        )
 
 
 @contextmanager
@@ -66,6 +91,21 @@ def within(model: Any, n_tokens: int) -> Iterator[None]:
         raise ParameterError(
             f"A text may have {longest} tokens, what is written included. Got "
             f"{n_tokens}; shorten it."
+        ) from error
+
+
+@contextmanager
+def ends_known() -> Iterator[None]:
+    """Say what is missing if a head cannot tell where the texts of a batch end."""
+    try:
+        yield
+    except ShapeError as error:
+        if "no padding token" not in str(error):
+            raise
+        raise ParameterError(
+            "This head looks for the end of each text by the padding token, and the "
+            "model has none. Set model.config.pad_token_id to that of the tokenizer (a "
+            "new one, if it has none), or pass batch_size=1."
         ) from error
 
 

@@ -1,7 +1,7 @@
 """``caveat.hf.pipeline``: transformers' manners, with the doubt of every answer."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from torch import nn
@@ -11,6 +11,8 @@ from caveat._progress import ProgressBar
 from caveat._random import Seed
 from caveat.errors import InputTypeError, ParameterError
 from caveat.hf.answering import QuestionAnswering
+from caveat.hf.checking import check_processor, check_transformer
+from caveat.hf.padding import ends_known
 from caveat.hf.tagging import TokenClassification
 from caveat.hf.tasks import (
     Asked,
@@ -20,6 +22,7 @@ from caveat.hf.tasks import (
     TextClassification,
 )
 from caveat.sampling import MCDropout
+from caveat.sampling.inputs import check_model
 
 _KINDS: dict[str, type[HeadTask]] = {
     "text-classification": TextClassification,
@@ -39,15 +42,16 @@ class Pipeline:
     ) -> None:
         self._task, self._mc = task, mc
         self._n_draws, self._batch_size = n_draws, batch_size
+        self._can_pad: bool | None = None  # not known yet
 
     def __call__(self, items: Any, *, progress: bool | None = None) -> Any:
         """Answers for one item, a list, or anything that can be run through.
 
         Parameters
         ----------
-        items : str, pair, dict, image, list, generator or data set
+        items : str, pair, dict, image, list, generator, data set or frame
             One item gives one answer, a list a list; all else an iterator, which reads
-            some batches ahead.
+            some batches ahead. Of a data set or frame a row is a dict.
         progress : bool, optional
             Show a bar; by default on a terminal, when it takes more than a second.
         """
@@ -55,7 +59,8 @@ class Pipeline:
             return list(self._run(items, len(items), progress))
         if self._task.single(items) or not hasattr(items, "__iter__"):
             return next(self._run([items], 1, progress))
-        if len(getattr(items, "shape", (0,))) > 1:
+        items = _by_rows(items)
+        if len(getattr(items, "shape", (0,))) > 1 and not _has_columns(items):
             raise InputTypeError(
                 f"Several items must come as a list. Got one {type(items).__name__} of "
                 f"shape {tuple(items.shape)}; pass list(images), or a column of texts."
@@ -76,16 +81,48 @@ class Pipeline:
         rows = [self._task.encode(item) for item in items]
         order = sorted(range(len(rows)), key=lambda i: self._task.length(rows[i]))
         found: list[Any] = [None] * len(rows)
-        for begin in range(0, len(order), self._batch_size):
-            some = order[begin : begin + self._batch_size]
-            answers = self._task.answers(
-                self._mc, [items[i] for i in some], [rows[i] for i in some],
-                self._n_draws,
-            )  # fmt: skip
+        for some in self._batches(order, rows):
+            own, encoded = [items[i] for i in some], [rows[i] for i in some]
+            with ends_known():
+                answers = self._task.answers(self._mc, own, encoded, self._n_draws)
             for i, answer in zip(some, answers, strict=True):
                 found[i] = answer
             bar.advance(len(some))
         return found
+
+    def _batches(self, order: list[int], rows: list[Any]) -> Iterator[list[int]]:
+        """Numbers of rows, shortest first, those that run together."""
+        size, lengths = self._batch_size, [self._task.length(row) for row in rows]
+        for some in _chunks(order, size):
+            if self._can_pad is None and lengths[some[0]] < lengths[some[-1]]:
+                with ends_known():
+                    self._can_pad = self._task.can_pad(
+                        self._mc, rows[some[0]], rows[some[-1]]
+                    )
+            if self._can_pad is not False:
+                yield some
+                continue
+            for _, alike in groupby(some, lengths.__getitem__):
+                yield list(alike)
+
+
+def _chunks(order: list[int], size: int) -> Iterator[list[int]]:
+    for begin in range(0, len(order), size):
+        yield order[begin : begin + size]
+
+
+def _by_rows(items: Any) -> Any:
+    """A frame of pandas or polars as its rows; all else as it is."""
+    if hasattr(items, "iter_rows") and hasattr(items, "columns"):
+        return list(items.iter_rows(named=True))
+    if hasattr(items, "iloc") and hasattr(items, "columns"):
+        return items.to_dict("records")
+    return items
+
+
+def _has_columns(items: Any) -> bool:
+    """Whether this is a data set of ``datasets``, whose rows are dicts."""
+    return hasattr(items, "column_names")
 
 
 def pipeline(  # noqa: PLR0913, a door: options by name
@@ -143,17 +180,16 @@ def pipeline(  # noqa: PLR0913, a door: options by name
         for questions; mean, std, epistemic_std and interval for regressions.
     """
     check.one_of("task", task, _KINDS)
-    if tokenizer is None:
-        raise InputTypeError(
-            "A pipeline needs what makes inputs of items. Got no tokenizer; pass the "
-            "model's: AutoTokenizer or AutoImageProcessor.from_pretrained(...)."
-        )
+    check_transformer(check_model(model))
+    check_processor(tokenizer)
     for name, value, owner in (
         ("precision", precision, "regression"),
         ("words", words or None, "token-classification"),
     ):
         if value is not None and task != owner:
             raise ParameterError(f"{name} is for {owner!r}. Got it for {task!r}.")
+    if top_k is not None and task == "regression":
+        raise ParameterError("top_k is for classes and spans. Got it for 'regression'.")
     n_draws = check.positive_int("n_draws", n_draws)
     batch_size = check.positive_int("batch_size", batch_size)
     if top_k is not None:

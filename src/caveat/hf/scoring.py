@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from caveat.errors import ParameterError
+from caveat.errors import InputTypeError, ParameterError
 from caveat.hf.padding import within
 from caveat.sampling.arguments import call_batch
 from caveat.sampling.engine import Sampler
@@ -91,6 +91,31 @@ def scored(
     ]
 
 
+def check_order(sampler: Sampler, passage: Passage) -> None:
+    """Refuse a model whose answer to a token hangs on the tokens behind it.
+
+    Models that read both ways say that they are no decoders, and some decoders say so
+    as well; so one draw reads a passage twice, with another last token.
+    """
+    if getattr(sampler.model.config, "is_decoder", None) is not False:
+        return
+    read = torch.cat([passage.given, passage.judged])[:-1]
+    if passage.source is not None or len(read) < 2:
+        return
+    other = torch.cat([read[:-1], (read[-1:] == 0).long()])
+    call = {"input_ids": torch.stack([read, other])}
+    call["attention_mask"] = torch.ones_like(call["input_ids"])
+    with within(sampler.model, len(read)):
+        (logits,) = _logits(sampler, call, 1)
+    before = logits[:, :-1].double()
+    if not torch.allclose(before[0], before[1], rtol=1e-3, atol=1e-3):
+        raise InputTypeError(
+            f"The model must read from left to right. Got "
+            f"{type(sampler.model).__name__}, which sees the tokens that it would "
+            f"judge; set config.is_decoder=True if it was trained as a decoder."
+        )
+
+
 def averaged(log_values: Tensor) -> Tensor:
     """Logarithm of the mean over the first axis, which holds the draws."""
     return log_values.logsumexp(0) - math.log(len(log_values))
@@ -134,8 +159,11 @@ def _logits(
     call = {**arguments, "use_cache": False}
     batch = call_batch(sampler.model, (), call, axis=0)
     session = sampler.session(batch)
+    read = arguments.get("decoder_input_ids", arguments["input_ids"]).shape[1]
     for leaves in session.outputs(range(n_draws)):
-        yield unflatten(leaves, session.structure).logits
+        logits = unflatten(leaves, session.structure).logits
+        # Prompts that were tuned (PEFT) come first, and are no tokens of the text.
+        yield logits[:, logits.shape[1] - read :]
 
 
 def _arguments(passages: Sequence[Passage]) -> dict[str, Tensor]:

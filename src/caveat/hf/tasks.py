@@ -10,7 +10,13 @@ import torch
 from torch import Tensor
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
-from caveat.hf.padding import length_of, longest_of, pad_token_of, padded
+from caveat.hf.padding import (
+    check_vocabulary,
+    length_of,
+    longest_of,
+    pad_token_of,
+    padded,
+)
 from caveat.predictive import CategoricalPredictive
 from caveat.sampling import MCDropout
 
@@ -30,6 +36,7 @@ class HeadTask(ABC):
 
     def __init__(self, model: Any, processor: Any, asked: Asked) -> None:
         self._model, self._processor, self._asked = model, processor, asked
+        self._longest = longest_of(model, processor)
 
     @abstractmethod
     def encode(self, item: Any) -> Any:
@@ -37,7 +44,7 @@ class HeadTask(ABC):
 
     def single(self, items: Any) -> bool:
         """Whether this is one item, not many."""
-        return isinstance(items, str | Mapping | tuple)
+        return isinstance(items, str | bytes | Mapping | tuple)
 
     def length(self, row: Any) -> int:
         """By what rows are put together."""
@@ -46,6 +53,25 @@ class HeadTask(ABC):
     def batch(self, rows: Sequence[Any]) -> dict[str, Tensor]:
         """Encoded rows as arguments of the model."""
         return padded(rows, pad_token_of(self._model, self._processor))
+
+    def can_pad(self, mc: MCDropout, short: Any, long: Any) -> bool:
+        """Whether the answer to a text is the same in a batch with a longer one.
+
+        Nearly all models are given a mask and go by it. Some read their answer off the
+        last place, whatever stands there (XLNet); for them texts of one length make a
+        batch.
+        """
+        alone, together = (
+            _leading(mc.draws(**self._arguments(rows), n_draws=1, progress=False))
+            for rows in ([short], [short, long])
+        )
+        if alone is None or together is None:
+            return True
+        beside = together[tuple(slice(n) for n in alone.shape)]
+        # Far above what rounding does in a deep network, far below another answer.
+        near = max(1e-3, 8 * torch.finfo(alone.dtype).eps)
+        apart = float((alone - beside).abs().max())
+        return apart <= near * (1 + float(alone.abs().max()))
 
     @abstractmethod
     def answers(
@@ -56,19 +82,22 @@ class HeadTask(ABC):
     def _arguments(self, rows: Sequence[Any]) -> dict[str, Any]:
         """On the device of the model; real numbers (pixels) in its precision."""
         device, dtype = self._model.device, self._model.dtype
+        found = self.batch(rows)
+        if "input_ids" in found:
+            check_vocabulary(self._model, found["input_ids"])
         return {
             name: value.to(device, dtype if value.is_floating_point() else None)
-            for name, value in self.batch(rows).items()
+            for name, value in found.items()
         }
 
     def _tokens_of(self, *texts: Any, **options: Any) -> Any:
         """Unpadded tokens of one text or a pair, cut if that was asked for."""
-        longest = longest_of(self._model, self._processor)
+        longest = self._longest
         if self._asked.truncation:
             if longest is None:
                 raise ParameterError(
                     "truncation=True needs a length. Got a tokenizer and a model that "
-                    "say none; set tokenizer.model_max_length."
+                    "say none; set tokenizer.model_max_length beforehand."
                 )
             options |= {"truncation": True, "max_length": longest}
         row = self._processor(*texts, **options)
@@ -81,14 +110,22 @@ class HeadTask(ABC):
             )
         return row
 
-    def _names(self) -> Mapping[int, str]:
-        names: Mapping[int, str] = self._model.config.id2label
+    def _names(self, n_classes: int) -> Mapping[int, str]:
+        """The names of the classes, by number."""
+        told = self._model.config.id2label or {}
+        names = {int(number): str(name) for number, name in told.items()}
+        every = set(range(n_classes))
+        if set(names) != every or len(set(names.values())) < n_classes:
+            raise ParameterError(
+                f"model.config.id2label must give each of the {n_classes} classes a "
+                f"name of its own. Got {told!r:.200}."
+            )
         return names
 
     def _classes(self, predictive: CategoricalPredictive, row: int) -> dict[str, Any]:
         """The answer for one row of classes."""
         own = predictive[row]
-        label, names = int(own.label[0]), self._names()
+        label, names = int(own.label[0]), self._names(own.probs.shape[-1])
         return {
             "label": names[label],
             "score": float(own.probs[0, label]),
@@ -148,7 +185,7 @@ class TextClassification(HeadTask):
             torch.stack([torch.zeros_like(logits), logits], -1)
         )
         probs, drawn = own.probs[:, 1], logits.sigmoid()
-        names, kept = self._names(), self._kept(probs[None])
+        names, kept = self._names(len(probs)), self._kept(probs[None])
         return {
             "labels": [names[k] for k in kept if probs[k] > 0.5],
             "probs": {names[k]: float(probs[k]) for k in kept},
@@ -165,22 +202,38 @@ class ImageClassification(TextClassification):
 
     def encode(self, item: Any) -> Any:
         """Pixels of one image."""
-        picture = str(item) if isinstance(item, PurePath) else item
+        picture: Any = item.get("image") if isinstance(item, Mapping) else item
+        if isinstance(picture, PurePath):
+            picture = str(picture)
         if hasattr(picture, "convert") and self._colours() == 3:
             picture = picture.convert("RGB")  # from grey, or a palette, or see-through
-        return self._processor(picture, return_tensors="pt")["pixel_values"]
+        try:
+            return self._processor(picture, return_tensors="pt")["pixel_values"]
+        except (ValueError, TypeError, KeyError, OSError) as error:
+            why = str(error).partition("\n")[0]
+            raise InputTypeError(
+                f"An item must be a picture, an array or a file name, or a dict with "
+                f"'image'. Got {_shown(item)}, of which the processor says: {why:.200}"
+            ) from error
 
     def _colours(self) -> int:
         return getattr(self._model.config, "num_channels", 3)
 
     def single(self, items: Any) -> bool:
         """Whether this is one image: a file name, a picture or one array."""
+        if hasattr(items, "column_names"):  # a data set, which has a shape as well
+            return False
         shape = getattr(items, "shape", None)
-        return isinstance(items, str) if shape is None else len(shape) < 4
+        is_named = isinstance(items, str | Mapping)
+        return is_named if shape is None else len(shape) < 4
 
     def length(self, row: Any) -> int:
         """All images count as equally long."""
         return 0
+
+    def can_pad(self, mc: MCDropout, short: Any, long: Any) -> bool:
+        """Images are not padded."""
+        return True
 
     def batch(self, rows: Sequence[Any]) -> dict[str, Tensor]:
         """Images of one size, one after the other."""
@@ -238,6 +291,12 @@ class Regression(HeadTask):
         return {**found, "interval": (lower, upper)}
 
 
+def _leading(output: Any) -> Tensor | None:
+    """The logits of an output, if it has some."""
+    found = getattr(output, "logits", getattr(output, "start_logits", None))
+    return found if isinstance(found, Tensor) and found.numel() else None
+
+
 def texts_of(item: Any, most: int = 2) -> tuple[str, ...]:
     """The text or the pair that an item is, or an error of ours."""
     if isinstance(item, Mapping) and "text" in item:
@@ -248,12 +307,19 @@ def texts_of(item: Any, most: int = 2) -> tuple[str, ...]:
         texts = tuple(item) if pair else (item,)
     if len(texts) > most or not all(isinstance(text, str) for text in texts):
         wanted = "a string or a pair of strings" if most > 1 else "a string"
+        got = type(item).__name__
+        if isinstance(item, Mapping):
+            got += f" with {', '.join(map(repr, item))}"
         raise InputTypeError(
-            f"An item must be {wanted}, or a dict with 'text'. Got "
-            f"{type(item).__name__}; of a data set with other columns pass one: "
-            f"(row['review'] for row in data)."
+            f"An item must be {wanted}, or a dict with 'text'. Got {got:.200}; of a "
+            f"data set with other columns pass one: (row['review'] for row in data)."
         )
     return tuple(texts)
+
+
+def _shown(item: Any) -> str:
+    """A name as it is, of all else the kind."""
+    return repr(item) if isinstance(item, str | PurePath) else type(item).__name__
 
 
 def checked_logits(output: Any, n_axes: int) -> Tensor:

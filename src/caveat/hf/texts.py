@@ -10,7 +10,9 @@ from caveat import _validation as check
 from caveat._progress import ProgressBar
 from caveat._random import Seed, as_seed
 from caveat.errors import InputTypeError, ParameterError
-from caveat.hf.scoring import Passage, TextScore, scored
+from caveat.hf.checking import check_processor, check_transformer, check_writer
+from caveat.hf.padding import check_vocabulary
+from caveat.hf.scoring import Passage, TextScore, check_order, scored
 from caveat.sampling.engine import Sampler
 from caveat.sampling.inputs import check_model
 
@@ -36,7 +38,7 @@ def score(
     model : nn.Module
         A causal language model of transformers, or one with encoder and decoder;
         adapters included.
-    texts : str, pair, or list of them
+    texts : str, pair, list of them, or column of a frame
         Of a text the first token is given and all others are judged. Of a pair
         (prompt, continuation) all tokens of the second are judged; they are made of
         the two texts apart, and the second gets no special tokens. With an encoder,
@@ -59,13 +61,18 @@ def score(
         One for one text, a list for a list, in the order given. docs/huggingface.md
         defines its numbers.
     """
+    if hasattr(texts, "to_list"):  # a column of pandas or polars
+        texts = texts.to_list()
     single = isinstance(texts, str | tuple)
     if not single and not isinstance(texts, list):
         raise InputTypeError(
             f"texts must be a string, a pair or a list of them. Got "
             f"{type(texts).__name__}; of another sequence pass list(texts)."
         )
-    sampler = Sampler(check_model(model), as_seed(seed), True, True)
+    check_transformer(check_model(model))
+    check_writer(model)
+    check_processor(tokenizer)
+    sampler = Sampler(model, as_seed(seed), True, True)
     n_draws = check.positive_int("n_draws", n_draws)
     batch_size = check.positive_int("batch_size", batch_size)
     passages = [_passage(model, tokenizer, t) for t in ([texts] if single else texts)]
@@ -81,7 +88,13 @@ def scored_in_order(
     progress: bool | None,
 ) -> list[TextScore]:
     """Judge passages, the shortest first; the answers are in the order given."""
+    for passage in passages:
+        for part in passage:
+            if part is not None:
+                check_vocabulary(sampler.model, part)
     order = sorted(range(len(passages)), key=lambda i: _length(passages[i]))
+    if order:
+        check_order(sampler, passages[order[-1]])
     found: dict[int, TextScore] = {}
     with ProgressBar("texts", len(passages), progress) as bar:
         for begin in range(0, len(order), batch_size):

@@ -137,6 +137,11 @@ class PredictionWriter(BasePredictionWriter):
 
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Have the trainer call our step in place of the module's."""
+        if "predict_step" in pl_module.__dict__:
+            raise ParameterError(
+                "A Trainer must have one PredictionWriter. Got several; call "
+                "trainer.predict once for each."
+            )
         self._parts, self._files, self._open = {}, {}, ExitStack()
         self._step_of(pl_module)
 

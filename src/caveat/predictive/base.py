@@ -253,6 +253,8 @@ class Predictive(Summarised):
                 suffix = "".join(f"_{i}" for i in place) if len(places) > 1 else ""
                 columns[name + suffix] = flat[:, column]
         columns = self._named_classes(columns, classes)
+        if index is not None and not hasattr(index, "__len__"):
+            index = list(index)
         if index is not None and len(index) != len(self):
             raise ShapeError(
                 f"index must name each of the {len(self)} rows. Got {len(index)} names."

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from caveat import _validation
 from caveat._random import Seed, as_seed
+from caveat._threads import core_for
 from caveat.errors import CaveatWarning, DrawsNotKeptError
 from caveat.predictive.base import DRAWS_FIRST, count_of
 from caveat.predictive.class_errors import ClassErrors
@@ -116,8 +117,9 @@ class CategoricalPredictive(ClassificationPredictive):
             To be completed by :meth:`counted` and :meth:`stratified`.
         """
         dtype = working_dtype(logits.dtype)
-        count, probs, log_probs, mean_entropy = Averages.of(logits)
-        entropy, expected, information = _entropies(probs, mean_entropy)
+        with core_for(logits.numel()):
+            count, probs, log_probs, mean_entropy = Averages.of(logits)
+            entropy, expected, information = _entropies(probs, mean_entropy)
         return cls(
             n_draws=count,
             _probs=probs.to(dtype),

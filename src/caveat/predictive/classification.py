@@ -146,9 +146,9 @@ class ClassificationPredictive(Predictive):
             Where to draw (several of them for maps); by default a new figure, with
             names of its axes and a legend.
         **style
-            As for ``from_predictive`` of the display: ``classes=`` and ``inputs=`` for
-            draws; ``classes=``, ``names=``, ``level=`` and ``row=`` for bars; ``row=``
-            and ``names=`` for maps.
+            As for ``from_predictive`` of the display: ``classes=``, ``names=`` and
+            ``inputs=`` for draws; ``classes=``, ``names=``, ``level=`` and ``row=`` for
+            bars; ``row=`` and ``names=`` for maps.
 
         Returns
         -------
@@ -172,6 +172,7 @@ class ClassificationPredictive(Predictive):
         if ax is None and kind == "draws":
             what = "logit" if style.get("inputs") else "probability"
             found.ax_.set(xlabel="row", ylabel=f"{what}, a point per draw")
+            found.ax_.xaxis.get_major_locator().set_params(integer=True)
             legend = found.ax_.legend(
                 loc="lower center",
                 bbox_to_anchor=(0.5, 1.0),  # above, where no point can be

@@ -266,7 +266,7 @@ class RegressionPredictive(Predictive):
         Parameters
         ----------
         x : array, shape (rows,), optional
-            Where the rows stand; by default at 0, 1, 2, …
+            Where the rows stand: numbers or dates; by default at 0, 1, 2, …
         ax : Axes, optional
             Where to draw (several of them for maps); by default a new figure, with
             names of its axes and a legend.
@@ -292,6 +292,8 @@ class RegressionPredictive(Predictive):
         if ax is None:
             across = "row" if x is None else getattr(x, "name", None) or "x"
             drawn.ax_.set(xlabel=across, ylabel="y")
+            if x is None:
+                drawn.ax_.xaxis.get_major_locator().set_params(integer=True)
             drawn.ax_.legend(fontsize="small", frameon=False)
         return drawn
 

@@ -143,9 +143,16 @@ class Caller:
         if check.boolean("keep_draws", keep_draws):
             known = rounds.n_draws if rounds.tolerance is None else None
             shelf = Shelf(n_draws=known, several=source.several)
+
+        def reading(batch: Batch) -> Reading:
+            found = read(self._noted(call, batch))
+            if source.several and batch.first_row == 0:
+                found.require_rows()
+            return found
+
         with self.bar(call, source, rounds.n_draws) as bar:
             parts = Gathering(
-                lambda batch: read(self._noted(call, batch)),
+                reading,
                 rounds,
                 accumulator,
                 bar,

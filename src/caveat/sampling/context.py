@@ -151,9 +151,15 @@ def _check_call(model: nn.Module) -> None:
 def _has_own_call(module: nn.Module) -> bool:
     kinds = type(module).__mro__
     owner = next(kind for kind in kinds if "__call__" in kind.__dict__)
-    if owner is nn.Module or calls_as_a_module(owner):
+    if owner is nn.Module or calls_as_a_module(owner) or _is_traced(owner):
         return False
     return compiled_from(module) is module
+
+
+def _is_traced(owner: type) -> bool:
+    """Whether the ``__call__`` is that of a graph of torch.fx, which calls torch's."""
+    call = owner.__dict__["__call__"]
+    return getattr(call, "__module__", None) == "torch.fx.graph_module"
 
 
 class _Redirection:

@@ -12,8 +12,9 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from caveat._torch import OpOverload, can_decompose, op_arguments, op_name
 from caveat.sampling.sparse import is_sparse, parts
 
-# Composite operations that are recorded whole. They neither draw, nor write, nor let
-# a value decide a shape; all others are taken apart until plain operations remain.
+# Composite operations that are recorded whole. They neither draw, nor write what their
+# schemas do not say, nor let a value decide a shape; all others are taken apart until
+# plain operations remain. (Those of Sobol numbers write to memory past all operations.)
 WHOLE = frozenset(
     """
     linear matmul einsum bilinear conv1d conv2d conv3d conv_transpose1d
@@ -26,7 +27,8 @@ WHOLE = frozenset(
     upsample_nearest2d upsample_bilinear2d lstm gru rnn_tanh rnn_relu
     scaled_dot_product_attention divide multiply subtract true_divide negative clip
     greater greater_equal less less_equal not_equal __and__ __or__ __xor__
-    _pad_packed_sequence
+    _pad_packed_sequence _sobol_engine_initialize_state_ _sobol_engine_scramble_
+    _sobol_engine_ff_ _sobol_engine_draw
     """.split()
 )
 

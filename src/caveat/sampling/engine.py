@@ -25,6 +25,7 @@ from caveat.sampling.fingerprint import Survey, survey
 from caveat.sampling.guard import AutogradInside
 from caveat.sampling.inputs import Batch, key_of
 from caveat.sampling.noise import Layout
+from caveat.sampling.outputs import Picker
 from caveat.sampling.passes import DrawOmega, Pass
 from caveat.sampling.plans import Plan, plan_for, widened
 from caveat.sampling.program import Program, cut
@@ -235,6 +236,13 @@ class Session:
             return None
         return self._plan.stratification
 
+    def leaf_alone(self, picker: Picker) -> int | None:
+        """Which leaf is read, if it is one of several, and no other is looked at."""
+        way = self.way
+        if way is None or way.template.n_noisy < 2:
+            return None
+        return picker.leaf_alone(way.template.leaves(way.constants), self.structure)
+
     @property
     def first_leaves(self) -> list[Any]:
         """The leaves of the first draw."""
@@ -254,16 +262,17 @@ class Session:
         replay = Replay(Program(optimised(tape), frozenset()), {}, tape.outputs)
         return replay if self.agrees(replay) else None
 
-    def outputs(self, draws: range) -> Iterator[list[Any]]:
+    def outputs(self, draws: range, only: int | None = None) -> Iterator[list[Any]]:
         """The leaves of the model's output for each draw.
 
-        A tensor is only good until the next draw is asked for.
+        A tensor is only good until the next draw is asked for. If ``only`` one leaf is
+        read, others may be empty.
         """
         if self._modelled is not None and draws.start == self._modelled[0] and draws:
             yield self._modelled[1]
             draws = draws[1:]
         if self.way is not None:
-            for leaves in self.way.replay.leaves(self.seed, draws):
+            for leaves in self._replay(self.way, only).leaves(self.seed, draws):
                 assert leaves is not None  # no other way is known, nor to be expected
                 yield leaves
             return
@@ -284,18 +293,23 @@ class Session:
                 found.update({d: v for d, v in replayed if v is not None})
         return [found[draw] for draw in draws]
 
-    def blocks(self, draws: range) -> Iterator[list[Any]]:
+    def blocks(self, draws: range, only: int | None = None) -> Iterator[list[Any]]:
         """As ``outputs``, some draws at a time: tensors have an axis of draws."""
         way = self.way
         if way is not None and way.replay.together:
-            yield from way.replay.blocks(self.seed, draws)
+            yield from self._replay(way, only).blocks(self.seed, draws)
             return
         if self._are_small():
             for part in cut(draws, _AT_ONCE):
                 yield from _stacked(list(self.outputs(part)))
             return
-        for leaves in self.outputs(draws):
+        for leaves in self.outputs(draws, only):
             yield _as_block(leaves)
+
+    def _replay(self, way: Way, only: int | None) -> Replay:
+        """Draws of all leaves, or of one alone if that is less work."""
+        alone = None if only is None else way.alone(only, self.agrees)
+        return way.replay if alone is None else alone
 
     def _are_small(self) -> bool:
         """Whether draws that go several ways are small enough to be held together."""
@@ -362,7 +376,7 @@ class Session:
             kinds = ", ".join(sorted({type(v).__name__ for v in leaves}))
             raise InputTypeError(_NO_TENSOR.format(kinds=kinds or "nothing"))
         template, constants = template_of(run.recorder, leaves, structure, self._batch)
-        if template.certain and not template.is_noisy:
+        if template.certain and not template.n_noisy:
             name = type(self._sampler.model).__name__
             raise NoStochasticSiteError(_UNUSED.format(name=name))
         way = Way(template, constants)
@@ -371,11 +385,13 @@ class Session:
         self._ways.insert(0, way)
         self._kind.note(template, self._batch, self._tensors)
 
-    def agrees(self, replay: Replay) -> bool:
+    def agrees(self, replay: Replay, only: int | None = None) -> bool:
         """Whether a replay gives what the model gave; asked once for its source."""
         verdicts = self._plan.verdicts
         if replay.source not in verdicts:
             draw, leaves = self._modelled or (0, self.first_leaves)
+            if only is not None:
+                leaves = [v if i == only else None for i, v in enumerate(leaves)]
             verdicts[replay.source] = replay.agrees(self.seed, draw, leaves)
         return verdicts[replay.source]
 

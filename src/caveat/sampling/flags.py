@@ -75,6 +75,11 @@ class Glance:
         """Names of the sites that draw."""
         return frozenset(site.name for site in self.sites if site.draws)
 
+    @property
+    def masks(self) -> frozenset[str]:
+        """Names of the sites that are dropout."""
+        return frozenset(site.name for site in self.sites if site.is_mask)
+
     def returns_like(self, other: "Glance") -> bool:
         """Whether the outputs have the same structure and shapes."""
         return _shape_of(self.output) == _shape_of(other.output)

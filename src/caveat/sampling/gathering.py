@@ -12,7 +12,8 @@ from torch import Tensor
 from caveat import _validation as check
 from caveat._memory import give_back
 from caveat._progress import ProgressBar
-from caveat.errors import CaveatWarning
+from caveat._torch import storage_address
+from caveat.errors import CaveatWarning, ShapeError
 from caveat.predictive import (
     CategoricalAccumulator,
     CategoricalPredictive,
@@ -25,8 +26,9 @@ from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.outputs import Picker, same_shape
 from caveat.sampling.plans import levels_to_the_user
-from caveat.sampling.shelf import Shelf
+from caveat.sampling.shelf import NO_ROWS, Shelf
 from caveat.sampling.sources import Batches
+from caveat.sampling.sparse import is_sparse
 
 MAX_DRAWS = 10_000
 _FIRST_ROUND = 32  # draws before a tolerance is first looked at
@@ -131,11 +133,23 @@ class Reading(ABC):
         A block is good until the next is asked for.
         """
         structure, first, number = self._session.structure, None, numbers.start
-        for leaves in self._session.blocks(numbers):
+        only = self._session.leaf_alone(self._picker)
+        for leaves in self._session.blocks(numbers, only):
             tensor = self._picker.pick_block(leaves, structure)
             first = same_shape(tensor[0], first, number)
             number += len(tensor)
             yield tensor
+
+    def require_rows(self) -> None:
+        """Refuse to read what has no rows, as batches of it cannot be joined."""
+        layouts, leaves = self._session.output_layouts, self._session.first_leaves
+        if len(layouts) != len(leaves):
+            return
+        read = storage_address(self._picker.pick(leaves, self._session.structure))
+        for leaf, layout in zip(leaves, layouts, strict=True):
+            if isinstance(leaf, Tensor) and layout is None and leaf.numel():
+                if not is_sparse(leaf) and storage_address(leaf) == read:
+                    raise ShapeError(NO_ROWS.format(shape=tuple(leaf.shape)))
 
     @property
     def design(self) -> Stratification | None:

@@ -107,9 +107,14 @@ def _array_of_table(value: Any, whole: bool) -> Any:
             f"shape {value.shape}; pass x.toarray(), some rows at a time if there are "
             f"many."
         )
-    if isinstance(value, _PLAIN) or not hasattr(value, "to_numpy"):
+    if isinstance(value, _PLAIN):
         return value
-    array = np.array(value.to_numpy())  # a copy: some frames lend what is read-only
+    if hasattr(value, "to_numpy"):
+        array = np.array(value.to_numpy())  # a copy: some frames lend what is read-only
+    elif hasattr(value, "__array__"):  # a table of pyarrow, an array of jax
+        array = np.array(value)
+    else:
+        return value
     if array.dtype.kind not in "iufb":
         raise InputTypeError(
             f"A {type(value).__name__} must hold numbers only. Got {_others(value)}. "

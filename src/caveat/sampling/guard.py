@@ -15,7 +15,7 @@ dropout in evaluation mode never reaches the dispatcher, so its flag is set here
 
 import inspect
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -28,9 +28,9 @@ from caveat.sampling.higher_order import in_python
 from caveat.sampling.passes import Pass
 from caveat.sampling.rules.attention import attention
 from caveat.sampling.rules.recurrent import (
+    drop_between_layers,
     drops_between_layers,
     layer_by_layer,
-    mask_between_layers,
 )
 
 
@@ -147,16 +147,11 @@ class Guard(TorchFunctionMode):
             arguments = _bind(func, args, kwargs)
             return func(arguments["input"], arguments["p"], True)
         if func in _RECURRENT and drops_between_layers(args):
-            return layer_by_layer(func, args, self._drop_between_layers)
+            drop = partial(drop_between_layers, self._pass)
+            return layer_by_layer(func, args, drop)
         if func is F.scaled_dot_product_attention:
             return self._attention(func, args, kwargs)
         return func(*args, **kwargs)
-
-    def _drop_between_layers(
-        self, x: Tensor, rate: float, fires: bool, batch_sizes: Tensor | None
-    ) -> Tensor:
-        mask = mask_between_layers(self._pass, x, rate, fires, batch_sizes)
-        return x if mask is None else x * mask
 
     def _attention(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         bound = _bind(func, args, kwargs)

@@ -145,8 +145,12 @@ class Mask:
         if spec.stratified:
             return StratifiedMasks(spec, self, key)(draws)
         threshold = min(int(self.keep_prob * 2**64), 2**64 - 1) - 2**63
-        kept = spec.bits(key, draws) < threshold
-        return kept.to(spec.dtype).mul_(self.scale)
+        return self.scaled(spec.bits(key, draws) < threshold, spec.dtype)
+
+    def scaled(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
+        """The mask of what is kept; it may be of whole numbers if nothing is scaled."""
+        values = kept.to(dtype)
+        return values if self.scale == 1.0 else values.mul_(self.scale)
 
 
 class StratifiedMasks:
@@ -167,7 +171,7 @@ class StratifiedMasks:
         """Masks (draws, *shape)."""
         slices = slices_of(draws)
         kept = ~dropped(self._remembered(slices), slices, draws)
-        return kept.to(self._spec.dtype).mul_(self._mask.scale)
+        return self._mask.scaled(kept, self._spec.dtype)
 
     def _remembered(self, slices: range) -> Tensor:
         """Words of these slices, of which the last is kept for the next draws."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from caveat.errors import InputTypeError, ParameterError, ShapeError
 from caveat.sampling.inputs import Batch
+from caveat.sampling.tape import Ref
 from caveat.sampling.trees import Structure, unflatten
 
 _NO_OUTPUT = """The model returned {kind}, and it is not clear which tensor to read.
@@ -75,6 +76,24 @@ class Picker:
         picked = self.pick(leaves, structure)
         return next((i for i, leaf in enumerate(leaves) if leaf is picked), None)
 
+    def leaf_alone(self, leaves: Sequence[Any], structure: Structure) -> int | None:
+        """Which leaf is picked, if nothing else of what is drawn is even looked at.
+
+        Of ``leaves`` a Ref stands for what is drawn. It has no values here: a choice
+        that hangs on some, or makes something of them, is none that can be foreseen.
+        """
+        nothing = torch.empty(0)
+        untouched = [
+            nothing.as_subclass(_Untouched) if isinstance(v, Ref) else v for v in leaves
+        ]
+        returned = unflatten(untouched, structure)
+        try:
+            found = self._chosen(returned) if self.output else self._plain(returned)
+        except (Exception, Touched):  # of any kind: the user's code is stopped
+            return None
+        picked = (i for i, leaf in enumerate(untouched) if leaf is found)
+        return next((i for i in picked if isinstance(leaves[i], Ref)), None)
+
     def _chosen(self, returned: Any) -> Tensor:
         assert self.output is not None
         tensor: Any = self.output(returned)
@@ -92,6 +111,18 @@ class Picker:
                 _NO_OUTPUT.format(kind=kind, method=self.method, example=example)
             )
         return tensor
+
+
+class _Untouched(Tensor):
+    """A tensor that can be handed on, and nothing else."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, *_: Any, **__: Any) -> Any:
+        raise Touched
+
+
+class Touched(BaseException):
+    """A value was asked for that is not there; no ``except Exception`` hides it."""
 
 
 def same_shape(tensor: Tensor, first: torch.Size | None, number: int) -> torch.Size:

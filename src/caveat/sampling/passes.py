@@ -261,8 +261,12 @@ class Pass:
         *,
         rate: float = 0.0,
         fires: bool = True,
+        content: Tensor | None = None,
     ) -> Tensor:
-        """Noise values in the shape of ``like``, in memory of their own."""
+        """Noise values in the shape of ``like``, in memory of their own.
+
+        ``content`` has its rows where ``like`` has them, and numbers that may show it.
+        """
         self._refuse_nested(like)
         shape = tuple(like.shape)
         site = self._reach(
@@ -271,7 +275,8 @@ class Pass:
             shape,
             fires=fires,
             is_mask=False,
-            tensor=like,
+            tensor=like if content is None else content,
+            has_values=content is not None,
             bounded=isinstance(law, BOUNDED),
         )
         drawn = self._draw(site, law, shape, like)
@@ -313,6 +318,7 @@ class Pass:
         fires: bool,
         is_mask: bool,
         tensor: Tensor | None,
+        has_values: bool | None = None,
         bounded: bool = False,
     ) -> SiteCall:
         path = self._stack.path
@@ -323,7 +329,8 @@ class Pass:
         site = SiteCall(path, number, kind, rate, tuple(shape), fires, is_mask, bounded)
         self.sites.append(site)
         if draws:
-            self.omega.visit(site, tensor, has_values=is_mask)
+            has_values = is_mask if has_values is None else has_values
+            self.omega.visit(site, tensor, has_values=has_values)
         return site
 
     def _draw(

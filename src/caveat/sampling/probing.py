@@ -25,9 +25,10 @@ from caveat.sampling.running import Switches, run_pass
 
 _UNREPEATABLE = """{name} gives two answers for the same input and the same noise. It
 draws from a source that cannot be seen (an operator of its own, another library, the
-clock) or keeps count of its calls in an object outside its modules. Draws of it would
-be numbers that nothing can be said of. Draw with torch's functions, from generators
-that are attributes of the model; keep counters in attributes of a module."""
+clock), seeds a generator by such a source (torch.seed()), or keeps count of its calls
+in an object outside its modules. Draws of it would be numbers that nothing can be said
+of. Draw with torch's functions, from generators that are attributes of the model; keep
+counters in attributes of a module."""
 
 T = TypeVar("T")
 _EVALUATION = Switches()
@@ -114,10 +115,7 @@ def _rows(
         None if one else look(model, pair.take((row, row)), switches).output
         for row in (0, 1)
     ]
-    found = {
-        site: find_layout(tensor, three.tensors.get(site), guess=one)
-        for site, tensor in two.tensors.items()
-    }
+    found = {site: _layout(two, three, site, guess=one) for site in two.tensors}
     if one:
         found.update(_told_apart(model, pair, switches, two, three))
     astray = {
@@ -134,15 +132,31 @@ def _rows(
     )
 
 
+def _layout(
+    two: Glance, three: Glance, site: str, *, guess: bool = False
+) -> Layout | None:
+    """Where the rows lie at a site.
+
+    Dropout acts on the numbers that it was given. Other noise has a shape, and the
+    numbers that this was taken from say something only where the shape does not.
+    """
+    left, right = two.tensors[site], three.tensors.get(site)
+    if left is not None and right is not None and site not in two.masks:
+        by_shape = find_layout(left.to("meta"), right.to("meta"))
+        if by_shape is not None:
+            return by_shape
+    return find_layout(left, right, guess=guess)
+
+
 def _told_apart(
     model: nn.Module, pair: Batch, switches: Switches, two: Glance, three: Glance
 ) -> dict[str, Layout]:
     """Where the rows lie at sites that show it only if there is another row."""
-    tensors = [(site, v, three.tensors.get(site)) for site, v in two.tensors.items()]
     unclear = [
         site
-        for site, left, right in tensors
-        if find_layout(left, right) is None and find_layout(left, right, guess=True)
+        for site in two.tensors
+        if _layout(two, three, site) is None
+        and _layout(two, three, site, guess=True) is not None
     ]
     other = varied(pair) if unclear else None
     if other is None:
@@ -154,10 +168,7 @@ def _told_apart(
         raise
     except Exception:  # a made-up row may be one that cannot be
         return {}
-    found = {
-        site: find_layout(two.tensors.get(site), three.tensors.get(site))
-        for site in unclear
-    }
+    found = {site: _layout(two, three, site) for site in unclear if site in two.tensors}
     return {site: layout for site, layout in found.items() if layout is not None}
 
 

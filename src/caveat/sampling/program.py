@@ -27,7 +27,7 @@ _NOISE_PER_BLOCK = 1 << 20
 _NOISE_KEPT = 1 << 18  # numbers; the same draws are often asked for again
 _SETS_KEPT = 4
 _WORTH_THREADS = 2e9  # multiplications; threads need some time to get going
-_NO_WORK = 4e6  # as many as take less time than threads need to find each other
+_NO_WORK = 2e6  # as many as take less time than threads need to find each other
 _AS_IT_IS = nullcontext()
 _TOO_LARGE = (
     1 << 26
@@ -119,7 +119,8 @@ class Bound:
 
     def once(self) -> tuple[Tensor, ...]:
         """The outputs of a tape without noise."""
-        return self._program.run(self._constants, ())
+        with self._few_cores(1):
+            return self._program.run(self._constants, ())
 
     def outputs(self, seed: int, draws: range) -> Iterator[tuple[Tensor, ...] | None]:
         """The noisy outputs of each draw, in the order of the tape's outputs.

@@ -10,6 +10,7 @@ from caveat._strata import SLICE
 from caveat.errors import CaveatError
 from caveat.sampling.program import Program
 from caveat.sampling.rewriting import (
+    compute_parts,
     draws_together,
     hoist_small_heads,
     optimised,
@@ -108,6 +109,7 @@ def programs(tape: Tape, handed: frozenset[int]) -> Iterator[Program]:
     plain = tape.copy()
     without_writes(plain)
     plain.drop_dead()
+    compute_parts(plain)
     if _is_mostly_overhead(plain):
         at_once = _draws_at_once(plain)
         hoist_small_heads(plain)

@@ -29,9 +29,9 @@ _UNLIKE = """Batch {batch} gives outputs of shape {shape}, the first gave {first
 all but the rows (axis {axis}) must be the same for the batches to be joined. Pass
 batches of one kind, or each in a call of its own."""
 
-_NO_ROWS = """The model returns a tensor of shape {shape}, without rows on axis {axis},
-which several batches cannot share. Pass one batch, or use regress/classify with
-output=."""
+NO_ROWS = """The model returns a tensor of shape {shape} without an axis for the rows,
+and batches of it cannot be joined. Pass one batch (no batch_size), or read a tensor
+that has rows: regress/classify(..., output=lambda out: ...)."""
 
 
 @final
@@ -142,7 +142,7 @@ class Shelf:
             return
         first = self._shapes[0]
         if len(first) <= axis:
-            raise ShapeError(_NO_ROWS.format(shape=tuple(first), axis=axis))
+            raise ShapeError(NO_ROWS.format(shape=tuple(first)))
         if (*shape[:axis], *shape[axis + 1 :]) != (*first[:axis], *first[axis + 1 :]):
             number = len(self._shapes) - 1
             found = {"shape": tuple(shape), "first": tuple(first), "axis": axis}

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+_HOST = """{name} also draws from a generator of Python or numpy, whose numbers leave no
+trace of where they go: they are drawn, and are not in this table."""
+
+
 @dataclass(frozen=True)
 class Site:
     """One place where a model draws noise.
@@ -64,7 +68,8 @@ class Sites(Sequence[Site]):
         The share of the time of a forward pass that lies before the first site. This
         part is run once, whatever the number of draws.
     notes : tuple of str
-        What no pass shows: adapters that were merged, or are switched off.
+        What no pass shows: adapters that were merged, or are switched off; numbers of
+        Python's or numpy's generators, of which only the use is seen.
     """
 
     model_name: str
@@ -164,7 +169,10 @@ def audit(model: nn.Module, *inputs: Any, **kwinputs: Any) -> Sites:
         _describe(call, plan, batch.rows, modules.get(call.path), call.name in firing)
         for call in seen
     )
-    return Sites(type(model).__name__, sites, share, silent_adapters(model))
+    notes = silent_adapters(model)
+    if plan.switches.host_generators:
+        notes = (*notes, _HOST.format(name=type(model).__name__))
+    return Sites(type(model).__name__, sites, share, notes)
 
 
 def _describe(

@@ -75,8 +75,8 @@ def source_of(
     """The batches of a call: its arguments, split, or those of an iterable argument.
 
     A single positional argument that can be iterated (``DataLoader``, list, generator),
-    but is neither a tensor nor an array, a mapping or a named tuple, gives one batch an
-    item. Rows of a data set are put together to batches.
+    but is neither a tensor nor an array, nor has named parts (a mapping, a named tuple,
+    a graph), gives one batch an item. Rows of a data set are put together to batches.
     """
     items = args[0] if len(args) == 1 and not kwargs else None
     if isinstance(items, Tensor):
@@ -181,6 +181,8 @@ def _is_iterable_of_batches(value: Any) -> bool:
         return False
     if hasattr(value, "to_numpy"):  # a table: its columns are no batches
         return False
+    if callable(getattr(value, "keys", None)) and hasattr(value, "__getitem__"):
+        return False  # one thing with named parts: a graph, a TensorDict
     return hasattr(value, "__iter__")
 
 

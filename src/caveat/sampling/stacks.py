@@ -11,7 +11,8 @@ from caveat.sampling.engine import Session
 from caveat.sampling.inputs import Batch
 from caveat.sampling.noise import Layout
 from caveat.sampling.outputs import check_nan, nth, same_shape
-from caveat.sampling.shelf import Shelf
+from caveat.sampling.rows import is_close
+from caveat.sampling.shelf import NO_ROWS, Shelf
 from caveat.sampling.trees import Structure, stackable, unflatten
 
 _OTHER = """Draw {number} of batch {batch} returned {n} things in another structure than
@@ -35,7 +36,7 @@ class Stacks:
         self._several = several
         self._structure: Structure | None = None
         self._first: list[Any] = []  # the leaves of the first draw
-        self._shelves: list[Shelf | None] = []
+        self._shelves: list[Shelf | _Common | None] = []
 
     def add(
         self, number: int, batch: Batch, session: Session, bar: ProgressBar
@@ -86,10 +87,42 @@ class Stacks:
                 f"regress/classify(..., output=lambda out: ...)."
             )
         self._structure, self._first = structure, leaves
-        known = layouts if len(layouts) == len(leaves) else (None,) * len(leaves)
+        places = [self._place(i, layouts, leaves) for i in range(len(leaves))]
         self._shelves = [
-            Shelf(0 if at is None else at.axis, self._n_draws, several=self._several)
-            if own
-            else None
-            for own, at in zip(stacked, known, strict=True)
+            place if own else None for own, place in zip(stacked, places, strict=True)
         ]
+
+    def _place(
+        self, number: int, layouts: tuple[Layout | None, ...], leaves: list[Any]
+    ) -> "Shelf | _Common":
+        """Where the draws of a leaf go."""
+        if len(layouts) != len(leaves):
+            return Shelf(0, self._n_draws, several=self._several)
+        at = layouts[number]
+        if at is None and self._several:
+            return _Common(self._n_draws)
+        return Shelf(0 if at is None else at.axis, self._n_draws, several=self._several)
+
+
+@final
+class _Common:
+    """The draws of a tensor that has no rows: the same in every batch, or an error."""
+
+    def __init__(self, n_draws: int) -> None:
+        self._n_draws = n_draws
+        self._draws: Tensor | None = None
+
+    def put(self, batch: int, draw: int, block: Tensor) -> None:
+        """Put down the draws of the first batch, compare those of another."""
+        if self._draws is None:
+            self._draws = block.new_empty((self._n_draws, *block.shape[1:]))
+        known = self._draws[draw : draw + len(block)]
+        if batch == 0:
+            known.copy_(block)
+        elif not is_close(block, known):
+            raise ShapeError(NO_ROWS.format(shape=tuple(block.shape[1:])))
+
+    def whole(self, n_draws: int) -> Tensor:
+        """All of them."""
+        assert self._draws is not None
+        return self._draws[:n_draws]

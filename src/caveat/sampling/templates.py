@@ -93,9 +93,9 @@ class Template:
         ]
 
     @property
-    def is_noisy(self) -> bool:
-        """Whether any output depends on noise."""
-        return bool(self._noisy.outputs)
+    def n_noisy(self) -> int:
+        """How many outputs depend on noise."""
+        return len(self._noisy.outputs)
 
     @property
     def handed(self) -> frozenset[int]:

@@ -57,6 +57,11 @@ class Structure:
     spec: pytree.TreeSpec
     objects: tuple["tuple[_Object, Structure] | _Again | None", ...]
 
+    @cached_property
+    def is_leaf(self) -> bool:
+        """Whether the value is a leaf itself: a model that returns one tensor."""
+        return self.spec.is_leaf() and self.objects == (None,)
+
     @property
     def n_leaves(self) -> int:
         """How many leaves there are."""
@@ -129,6 +134,8 @@ def leaves_of(value: Any) -> list[Any]:
 
 def unflatten(leaves: Sequence[Any], structure: Structure) -> Any:
     """A value of this structure; containers and objects are new ones."""
+    if structure.is_leaf:
+        return leaves[0]
     return _Building(leaves).build(structure)
 
 

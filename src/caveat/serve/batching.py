@@ -295,7 +295,7 @@ def _finish(job: QueuedJob, found: Arrays, *, is_fine: bool) -> None:
         name, row = wrong
         words = (
             f"Row {row + 1}: {name} is not a finite number; the inputs are too far "
-            f"from what the model was fitted on."
+            f"from what the model was fitted on, or the level is too near to 1."
         )
         _fail(job, RefusedError(words))
         return

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 from fastapi import Request
@@ -14,6 +15,7 @@ from caveat.serve.limits import Limits
 from caveat.serve.models import ServedModel
 from caveat.serve.protocol import HEADER, read_request, write_response
 from caveat.serve.reading import read_json
+from caveat.serve.refusing import quoted, refuse
 from caveat.serve.rows import ROWS, read_rows, told
 from caveat.serve.service import Service, as_json, header, read_beside
 from caveat.serve.streaming import EventStream
@@ -54,7 +56,10 @@ async def infer_stream(service: Service, model: str, request: Request) -> Respon
     length, limits = header(request, HEADER), service.limits
     features, given = await read_beside(len(body), _streamed, body, length, own, limits)
     wanted = [info.name for info in own.outputs]
-    if given.pop(QUANTILES, False) is True and not own.is_classifier:
+    quantiles = given.pop(QUANTILES, None)
+    if type(quantiles) not in (bool, NoneType):
+        refuse(f"quantiles must be true or false. Got {quoted(quantiles)}.")
+    if quantiles and not own.is_classifier:  # which has bars, and none of these
         wanted.append(QUANTILES)
     # n_draws is the most that is drawn here, and may come with a tolerance.
     most, tolerance = given.pop("n_draws", None), given.pop("tolerance", None)
@@ -66,7 +71,9 @@ async def infer_stream(service: Service, model: str, request: Request) -> Respon
     first_step = replace(goal, n_draws=min(FEWEST, last), budget=None)
     first = await service.answer(model, features.x, first_step, wanted)
     stream = EventStream(service, model, features, wanted, first_step, good or _GOOD)
-    events = stream.events(first, last, base.budget)
+    is_told = limit is not None or tolerance is not None
+    budget = None if is_told and "budget_ms" not in given else base.budget
+    events = stream.events(first, last, budget)
     return StreamingResponse(events, media_type="text/event-stream")
 
 

@@ -90,6 +90,11 @@ class ServedModel(ABC):
         """A row of JSON that the model takes."""
         return [0.0]
 
+    @property
+    @abstractmethod
+    def row_schema(self) -> dict[str, Any]:
+        """Rows of JSON that the model takes, as a JSON schema."""
+
 
 @final
 class TableModel(ServedModel):
@@ -221,6 +226,16 @@ class TableModel(ServedModel):
         """A row of JSON that the model takes."""
         return {c.name: _example(c) for c in self.model.schema.columns}
 
+    @property
+    def row_schema(self) -> dict[str, Any]:
+        """An object with all columns; others are taken, and noted."""
+        columns = self.model.schema.columns
+        return {
+            "type": "object",
+            "required": [c.name for c in columns],
+            "properties": {c.name: _column_schema(c) for c in columns},
+        }
+
 
 class _ArrayModel(ServedModel):
     """One input ``x`` of numbers, its first axis rows."""
@@ -252,7 +267,7 @@ class _ArrayModel(ServedModel):
                 f"'x' must have the shape {['rows', *self.shape]}. Got {list(x.shape)}."
             )
         with np.errstate(over="ignore"):
-            found = x.astype(TYPES[self.inputs[0].datatype])
+            found = x.astype(TYPES[self.inputs[0].datatype], copy=False)
         if not np.isfinite(found).all():
             row = int((~np.isfinite(found)).reshape(len(found), -1).any(1).argmax())
             refuse(f"'x' must hold finite numbers. Row {row + 1} does not.")
@@ -262,6 +277,18 @@ class _ArrayModel(ServedModel):
     def example(self) -> Any:
         """A row of JSON that the model takes."""
         return np.zeros(self.shape).tolist()
+
+    @property
+    def row_schema(self) -> dict[str, Any]:
+        """Lists in lists, of numbers that the input can hold."""
+        dtype = TYPES[self.inputs[0].datatype]
+        info = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+        bounds = {"minimum": float(info.min), "maximum": float(info.max)}
+        found: dict[str, Any] = {"type": "number"} | bounds
+        for size in reversed(self.shape):
+            sizes = {"minItems": size, "maxItems": size}
+            found = {"type": "array", "items": found} | sizes
+        return found
 
 
 @final
@@ -452,6 +479,15 @@ def _example(column: Any) -> Any:
     if column.kind == "time":
         return "2024-05-31T12:00:00Z" if column.has_zone else "2024-05-31"
     return column.fill if column.fill is not None else 0.0
+
+
+def _column_schema(column: Any) -> dict[str, Any]:
+    """Texts are read as those of a CSV file are, and may turn out to be none."""
+    kinds = {
+        "number": ["number", "string", "null"],
+        "time": ["string", "number", "null"],
+    }
+    return {"type": kinds.get(column.kind, ["string", "number", "boolean", "null"])}
 
 
 def _datatype(dtype: Any) -> str:

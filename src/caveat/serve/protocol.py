@@ -72,11 +72,11 @@ def read_request(
     """
     size = _header_size(header, len(body))
     plain, tail = read_json(body[:size]), body[size:]
-    _refuse_others(plain, _OF_REQUEST, "the request")
+    _refuse_others(plain, _OF_REQUEST)
     name = plain.get("id")
     if name is not None and not (isinstance(name, str) and len(name) <= 1000):
         refuse(f"id must be a text. Got {quoted(name)}.")
-    parameters = _parameters(plain, "the request")
+    parameters = _parameters(plain)
     all_binary = _flag(parameters.pop(_ALL_OUT, False), _ALL_OUT)
     inputs = _inputs(plain.get("inputs"), tail, limits)
     outputs = _outputs(plain.get("outputs"), model, all_binary)
@@ -104,13 +104,13 @@ def _inputs(given: Any, tail: bytes, limits: Limits) -> dict[str, NDArray[Any]]:
                 f"The datatype of {quoted(name)} must be one of {', '.join(TYPES)} and "
                 f"BYTES. Got {quoted(kind)}."
             )
-        _refuse_others(item, _OF_INPUT, f"the input {quoted(name)}")
+        _refuse_others(item, _OF_INPUT, "input", name)
         shape = checked_shape(name, item.get("shape"), _MOST_NUMBERS)
         if shape[0] > limits.max_rows:
             refuse(
                 f"A request must have at most {limits.max_rows} rows. Got {shape[0]}."
             )
-        own = _parameters(item, f"the input {quoted(name)}")
+        own = _parameters(item, "input", name)
         size = own.pop(_SIZE, None)
         if own:
             refuse(f"{quoted(name)} has parameters that are not known: {quoted(own)}.")
@@ -140,8 +140,8 @@ def _outputs(given: Any, model: ServedModel, all_binary: bool) -> dict[str, bool
         name = _name(item, found, "outputs")
         if name not in known:
             refuse(f"There is no output {quoted(name)}. Known: {', '.join(known)}.")
-        _refuse_others(item, _OF_OUTPUT, f"the output {quoted(name)}")
-        own = _parameters(item, f"the output {quoted(name)}")
+        _refuse_others(item, _OF_OUTPUT, "output", name)
+        own = _parameters(item, "output", name)
         found[name] = _flag(own.pop(_OUT, all_binary), _OUT)
         if own:
             refuse(f"{quoted(name)} has parameters that are not known: {quoted(own)}.")
@@ -164,23 +164,37 @@ def _name(item: dict[str, Any], known: dict[str, Any], what: str) -> str:
     return name
 
 
-def _refuse_others(item: dict[str, Any], known: frozenset[str], what: str) -> None:
+def _refuse_others(
+    item: dict[str, Any],
+    known: frozenset[str],
+    what: str = "request",
+    name: str | None = None,
+) -> None:
     """What nobody reads is not to be taken for heard."""
-    others = item.keys() - known
-    if others:
+    if not item.keys() <= known:
+        others = item.keys() - known
         refuse(
-            f"There is no {quoted(min(others))} in {what}. Known: "
+            f"There is no {quoted(min(others))} in {_called(what, name)}. Known: "
             f"{', '.join(sorted(known))}; n_draws and its kin stand in the parameters "
             f"of the request."
         )
 
 
-def _parameters(item: dict[str, Any], what: str) -> dict[str, Any]:
+def _called(what: str, name: str | None) -> str:
+    return f"the {what}" if name is None else f"the {what} {quoted(name)}"
+
+
+def _parameters(
+    item: dict[str, Any], what: str = "request", name: str | None = None
+) -> dict[str, Any]:
     found = item.get("parameters")
     if found is None:
         return {}
     if not isinstance(found, dict):
-        refuse(f"The parameters of {what} must be an object. Got {quoted(found)}.")
+        refuse(
+            f"The parameters of {_called(what, name)} must be an object. "
+            f"Got {quoted(found)}."
+        )
     return dict(found)
 
 

@@ -12,6 +12,7 @@ import uvicorn
 
 from caveat.errors import ParameterError
 from caveat.files import load
+from caveat.serve.connections import PatientConnection
 from caveat.serve.limits import Limits
 from caveat.serve.stopping import DrainingServer
 from caveat.serve.tokens import read_tokens
@@ -53,18 +54,40 @@ def run(
             )
         models[name] = load(path)
     own = app(models, limits=limits, tokens=tokens)
+    with contextlib.suppress(KeyboardInterrupt):  # the way to stop it
+        server_of(own, host, port).run()
+
+
+def server_of(web: Any, host: str, port: int) -> DrainingServer:
+    """The process behind ``caveat serve``, for an application of ours.
+
+    Parameters
+    ----------
+    web : FastAPI
+        Made by :func:`caveat.serve.app`.
+    host : str
+        Which address to listen on.
+    port : int
+        0 takes a free one.
+
+    Returns
+    -------
+    DrainingServer
+    """
     config = uvicorn.Config(
-        own,
+        web,
         host=host,
         port=port,
+        http=PatientConnection,
+        proxy_headers=False,  # nobody asks who the client is
+        ws="none",
         log_level="info",
         access_log=False,
         server_header=False,
         timeout_keep_alive=15,
         backlog=2048,
     )
-    with contextlib.suppress(KeyboardInterrupt):  # the way to stop it
-        DrainingServer(config, own.state.batcher.drain).run()
+    return DrainingServer(config, web.state.batcher.drain)
 
 
 def _check_address(host: str, port: int) -> None:

@@ -34,16 +34,24 @@ def parameters() -> dict[str, JsonSchema]:
     }
 
 
-def rows_schema() -> JsonSchema:
+def rows_schema(models: Mapping[str, ServedModel]) -> JsonSchema:
     """Of rows by the names of their columns, or as lists of numbers.
+
+    Parameters
+    ----------
+    models : mapping of str to ServedModel
+        Of one of which the rows are.
 
     Returns
     -------
     dict
     """
-    value = {"type": ["number", "string", "boolean", "null"]}
-    rows = {"anyOf": [{"type": "object", "additionalProperties": value}, _LIST]}
-    own = {"rows": {"type": "array", "minItems": 1, "items": rows}}
+    rows: list[JsonSchema] = []
+    for model in models.values():
+        if model.row_schema not in rows:
+            rows.append(model.row_schema)
+    items = rows[0] if len(rows) == 1 else {"anyOf": rows}
+    own = {"rows": {"type": "array", "minItems": 1, "items": items}}
     return _object(own | parameters(), ["rows"])
 
 
@@ -93,7 +101,7 @@ def rows_body(models: Mapping[str, ServedModel]) -> dict[str, Any]:
     -------
     dict
     """
-    return _body(rows_schema(), _example_rows(models))
+    return _body(rows_schema(models), _example_rows(models))
 
 
 def infer_body(models: Mapping[str, ServedModel]) -> dict[str, Any]:
@@ -131,9 +139,46 @@ def stream_body(models: Mapping[str, ServedModel]) -> dict[str, Any]:
     -------
     dict
     """
-    rows = rows_schema()
+    rows = rows_schema(models)
     rows["properties"]["quantiles"] = {"type": "boolean"}
     return _body({"anyOf": [rows, infer_schema()]}, _example_rows(models))
+
+
+def answer_contents() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """For OpenAPI: what the routes of inference answer, in the order of the bodies.
+
+    Returns
+    -------
+    tuple of dict
+        Contents by media type: of tensors, of rows, and of streams.
+    """
+    texts = {"type": "array", "items": {"type": "string"}}
+    whole = {"type": "integer"}
+    output = {
+        "name": {"type": "string"},
+        "datatype": {"type": "string"},
+        "shape": {"type": "array", "items": whole},
+        "data": {"type": "array"},
+        "parameters": _object({"binary_data_size": whole}, []),
+    }
+    outputs = _object(output, ["name", "datatype", "shape"])
+    tensors = {
+        "model_name": {"type": "string"},
+        "model_version": {"type": "string"},
+        "id": {"type": "string"},
+        "parameters": _object({"notes": {"type": "string"}}, ["notes"]),
+        "outputs": {"type": "array", "items": outputs},
+    }
+    predictions = {"type": "array", "items": {"type": "object"}}
+    rows = {"model": {"type": "string"}, "predictions": predictions, "notes": texts}
+    infer = _object(tensors, ["model_name", "model_version", "outputs"])
+    kinds = {"type": "string", "enum": ["estimate", "error"]}
+    event = _object({"event": kinds, "data": {"type": "string"}}, ["event", "data"])
+    return (
+        {"application/json": {"schema": infer}, "application/octet-stream": {}},
+        {"application/json": {"schema": _object(rows, list(rows))}},
+        {"text/event-stream": {"schema": event}},
+    )
 
 
 def _example_rows(models: Mapping[str, ServedModel]) -> dict[str, Any]:

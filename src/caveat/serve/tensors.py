@@ -56,11 +56,13 @@ def checked_shape(name: str, shape: Any, most: int) -> tuple[int, ...]:
             f"The shape of {quoted(name)} must be a list of 1 to {_MOST_AXES} whole "
             f"numbers of at least 0. Got {quoted(shape)}."
         )
-    count = 1
-    for size in shape:
-        count *= size
+    # An axis of 0 makes no shape small: numpy multiplies the others all the same.
+    count = math.prod(max(size, 1) for size in shape)
     if count > most:
-        refuse(f"{quoted(name)} must hold at most {most} numbers. Got {count}.")
+        refuse(
+            f"{quoted(name)} must hold at most {most} numbers. Got the shape "
+            f"{quoted(shape)}."
+        )
     return tuple(shape)
 
 
@@ -131,11 +133,12 @@ def from_json(name: str, kind: str, shape: tuple[int, ...], data: Any) -> NDArra
 
 def _floats(name: str, flat: list[Any], dtype: Any) -> NDArray[Any]:
     try:
-        plain = np.array(flat, np.float64)  # None becomes NaN
+        # Not by way of another type: numpy gives the lock away while it converts, and
+        # waits for the computing thread to have it back.
+        with np.errstate(over="ignore"):
+            found = np.array(flat, dtype)  # None becomes NaN
     except OverflowError:
         refuse(f"{quoted(name)} holds numbers that {dtype} cannot hold.")
-    with np.errstate(over="ignore"):
-        found = plain.astype(dtype)
     if np.isinf(found).any():
         at = int(np.isinf(found).argmax())
         refuse(f"{quoted(name)} must hold finite numbers. Value {at + 1} is not.")

@@ -24,7 +24,12 @@ from caveat.serve.limits import Limits
 from caveat.serve.metrics import Metrics
 from caveat.serve.models import ServedModel, served
 from caveat.serve.refusing import BUSY, MEDIA, TOO_LARGE, UNKNOWN, RefusedError
-from caveat.serve.schemas import infer_body, rows_body, stream_body
+from caveat.serve.schemas import (
+    answer_contents,
+    infer_body,
+    rows_body,
+    stream_body,
+)
 from caveat.serve.service import Service, as_json
 
 _SECURITY = (
@@ -89,6 +94,7 @@ def app(
         lifespan=life,
         docs_url=None,  # both load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # to an address that a header of the client names
         exception_handlers={
             RefusedError: _refused,
             HTTPException: _not_found,
@@ -160,11 +166,16 @@ def _add_protocol(web: FastAPI, service: Service) -> None:
 def _add_inference(web: FastAPI, service: Service) -> None:
     refusals = described(400, UNKNOWN, 408, TOO_LARGE, MEDIA, BUSY)
     bodies = (infer_body, rows_body, stream_body)
-    for (path, function), body in zip(ROUTES.items(), bodies, strict=True):
+    parts = zip(ROUTES.items(), bodies, answer_contents(), strict=True)
+    for (path, function), body, content in parts:
+        own: dict[int | str, dict[str, Any]] = {
+            200: {"description": "Answers.", "content": content}
+        }
         web.post(
             path,
             tags=["inference"],
-            responses=refusals,
+            response_class=Response,  # of no kind, so that ours is the only one told
+            responses=own | refusals,
             openapi_extra=body(service.models),
         )(_endpoint(service, function))
     version = "/v2/models/{model}/versions/1/infer"
@@ -220,7 +231,7 @@ def _add_pages(web: FastAPI, service: Service) -> None:
     async def docs() -> Response:
         return HTMLResponse(docs_page(web.openapi()), headers=headers)
 
-    @web.get("/metrics", tags=["operation"])
+    @web.get("/metrics", tags=["operation"], response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Counts and times for Prometheus."""
         text = service.metrics.text(service.batcher.waiting)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from caveat.estimators.tables.noise import SMALLEST, NoiseLaw, find_noise
 
@@ -62,4 +63,34 @@ def test_factors_make_a_student():
 
 def test_errors_of_zero_have_the_smallest_noise():
     law = find_noise(ZERO, ZERO, ZERO, ONE)
-    assert law.scales(np.zeros(1))[0] <= 1.05 * SMALLEST
+    assert law.scales(np.zeros(1))[0] <= 1e-3 * SMALLEST
+
+
+def test_errors_of_rounding_are_told_as_such():
+    errors = 1e-5 * np.random.default_rng(0).normal(size=N)
+    assert find_noise(errors, ZERO, ZERO, ONE).std == pytest.approx(1e-5, rel=0.1)
+    rounded = find_noise(errors, ZERO, ZERO, ONE, step=1.0)  # y is of whole numbers
+    assert rounded.least == pytest.approx(SMALLEST, rel=0.05)
+
+
+def inside(law, errors, level):
+    """The share of errors in a central interval, and its standard error."""
+    found = np.abs(errors) <= law.std * student.ppf(0.5 + 0.5 * level, law.df)
+    return found.mean(), math.sqrt(level * (1.0 - level) / len(errors))
+
+
+@pytest.mark.parametrize("level", [0.8, 0.9, 0.95])
+def test_a_law_holds_what_it_says_of_a_value_that_comes_again_and_again(level):
+    """The most probable law has next to all of its mass there."""
+    rng = np.random.default_rng(0)
+    errors = np.where(rng.random(N) < 0.85, 1e-3, 1.0) * rng.exponential(size=N)
+    share, error = inside(find_noise(errors, ZERO, ZERO, ONE), errors, level)
+    assert share > level - 2.0 * error
+
+
+def test_a_law_that_holds_what_it_says_is_the_most_probable_one(monkeypatch):
+    rng = np.random.default_rng(0)
+    tables = [rng.normal(size=N), rng.standard_t(3, size=N)]
+    found = [find_noise(errors, ZERO, ZERO, ONE) for errors in tables]
+    monkeypatch.setattr("caveat.estimators.tables.noise._LEVELS", (1e-9,))
+    assert found == [find_noise(errors, ZERO, ZERO, ONE) for errors in tables]

@@ -1,5 +1,6 @@
 """Pools for regression: never worse than simple models, calibrated, robust."""
 
+import math
 import warnings
 from dataclasses import replace
 
@@ -10,7 +11,12 @@ import torch
 from caveat.errors import CaveatWarning
 from caveat.estimators.tables.budget import Budget
 from caveat.estimators.tables.nets import Nets
-from caveat.estimators.tables.regression import CONSTANT, _smooth, fit_regression
+from caveat.estimators.tables.regression import (
+    CONSTANT,
+    _smooth,
+    _steps,
+    fit_regression,
+)
 from caveat.estimators.tables.ridge import Ridge
 from caveat.predictive import GaussianPredictive
 from tests.estimators.tables.data import CHEAP, a_line, only_noise
@@ -99,6 +105,33 @@ def test_intervals_hold_what_they_say():
     own = predictive(fitted(x[:300], y[:300]).table, x[300:])
     inside = own.inside(torch.from_numpy(y[300:])[:, None], 0.9)
     assert 0.85 < float(inside.double().mean()) < 0.95
+
+
+def test_the_mean_of_many_zeros_is_a_mean():
+    """Pulling in far errors alone would make it the median, which is 0."""
+    rng = np.random.default_rng(0)
+    n, x = 500, rng.normal(size=(2500, 2))
+    y = np.where(rng.random(2500) < 0.7, 0.0, rng.exponential(5.0, 2500))
+    own = predictive(fitted(x[:n], y[:n]).table, x[n:])
+    error = math.sqrt(y.var() / n + y.var() / 2000)  # of both means
+    assert float(own.mean.mean()) == pytest.approx(y[n:].mean(), abs=4 * error)
+    lower, upper = (end[:, 0].numpy() for end in own.interval(0.9))
+    share = ((lower <= y[n:]) & (y[n:] <= upper)).mean()
+    assert share > 0.9 - 4 * math.sqrt(0.09 / n)
+
+
+def test_a_line_without_noise_has_next_to_none():
+    x, y = a_line(200, noise=0.0)
+    own = predictive(fitted(x[:100], y[:100]).table, x[100:])
+    assert (own.mean[:, 0].numpy() - y[100:]).std() < 1e-5 * y.std()
+    assert float(own.std.mean()) < 1e-4 * y.std()
+
+
+def test_to_how_many_decimals_y_is_rounded():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(30, 1))
+    columns = (np.rint(y), y.round(2), y, 1e6 * y.round(4), 1e300 * y)
+    np.testing.assert_array_equal(_steps(np.hstack(columns)), [1, 0.01, 0, 1, 0])
 
 
 def test_outputs_have_units_and_noise_of_their_own():

@@ -30,7 +30,8 @@ class BayesianDropoutRegression(DropoutLinearModel, LinearSettings):
         What a dropped feature becomes. "mean", which needs an intercept, is what
         centring X first amounts to; it is another model. With "zero" the penalty grows
         with the mean of a feature, so that one that is far from 0 and varies little (a
-        year, a temperature in kelvin) is shrunk to nothing, intercept or not.
+        year, a temperature in kelvin) is shrunk to nothing, intercept or not; a
+        ``CaveatWarning`` names one.
     groups : array, shape (features,), optional
         Features with equal labels are dropped together.
     noise : {"bernoulli", "gaussian"}, default "bernoulli"

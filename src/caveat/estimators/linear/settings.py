@@ -23,6 +23,8 @@ from caveat.maxent.linear.paths import EXACT_UP_TO
 from caveat.maxent.linear.posterior import JEFFREYS
 
 SOLVERS = ("auto", "primal", "dual", "krylov")
+_AWAY = 25.0  # times the squares from its mean, the squares of a column from 0
+_FAR = 10.0  # times what rows say of a weight, that dropping says against it
 TOLERANCE = 1e-10  # relative residual of means found by conjugate gradients
 
 
@@ -109,6 +111,7 @@ def fit_with(
             f"prior_precision above 0, or use solver='auto'."
         )
     _warn_if_inert(design)
+    _warn_if_far(design)
     chosen = _suited(design) if solver == "auto" else solver
     found = fit_posterior(design, y, prior=prior, solver=chosen, tol=TOLERANCE)
     return warned_without_noise(found)
@@ -133,6 +136,34 @@ def _warn_if_inert(design: Design) -> None:
             f"{n_inert} of {design.features.n_features} features are constant in the "
             f"training data and have no prior, so they are left out of the model "
             f"(weight 0). Set prior_precision above 0 to keep them.",
+            CaveatWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_if_far(design: Design) -> None:
+    """Of columns far from 0 dropping leaves nothing, and their share looks like noise.
+
+    What rows say of a weight is r² S with the centred squares S, and what dropping says
+    against it c Q with those from 0 (ledger E40).
+    """
+    features, noise = design.features, design.noise
+    if not design.intercept.fitted or design.intercept.to_mean:
+        return
+    known = np.square(noise.mean) * features.centred_squares
+    against = noise.variance * features.squares
+    is_away = features.squares > _AWAY * features.centred_squares
+    far = (known > 0) & is_away & (against > _FAR * known)
+    if far.any():
+        column = int(np.argmax(np.where(far, against / np.where(far, known, 1.0), 0.0)))
+        mean = features.means[column]
+        std = np.sqrt(features.centred_squares[column] / features.n_rows)
+        warnings.warn(
+            f"{int(far.sum())} of {features.n_features} features lie so far from 0 for "
+            f"their spread that drop_to='zero' leaves less than a tenth of their "
+            f"weights, and what they say becomes noise: column {column} is {mean:.4g} "
+            f"with a standard deviation of {std:.2g}. Pass drop_to='mean', or centre "
+            f"X.",
             CaveatWarning,
             stacklevel=3,
         )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
+from caveat._threads import blas_for
 from caveat.errors import CaveatWarning
 from caveat.estimators.tables.budget import Budget
 from caveat.estimators.tables.columns import Columns
@@ -170,7 +171,8 @@ def fit_classification(
     -------
     FittedClassification
     """
-    return _Fit(x, labels, n_classes, budget, weight, seed, progress).run()
+    with blas_for(x.size):
+        return _Fit(x, labels, n_classes, budget, weight, seed, progress).run()
 
 
 class _Fit:

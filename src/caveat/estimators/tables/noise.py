@@ -2,7 +2,9 @@
 
 Its standard deviation is a factor times exp(strength * log scale of the row): a model
 of the size of held-out residuals, as far as that makes them more probable; its tails
-are those of a Student-t, if that does.
+are those of a Student-t, if that does. A law whose intervals hold fewer of these rows
+than they say is widened until they do: where y repeats a value (many zeros, say), a
+density that is high there and low elsewhere is the more probable one, and no answer.
 """
 
 import math
@@ -10,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv
+from scipy.special import gammaincinv, stdtrit
 
 from caveat.estimators.tables.normals import NormalSource
 from caveat.estimators.tables.weights import TAILS, student_log_density
@@ -18,12 +20,16 @@ from caveat.evaluation.precision import search_scale
 
 Array = NDArray[np.float64]
 
-SMALLEST = 1e-3  # of the noise, in standard units of y
+SMALLEST = 1e-3  # of the noise, in standard units of y, where there is any
+_LEAST = 1e-7  # where there is none
 _LARGEST = 1e3
 _STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
 _COST = 1.5  # nats that tails, or a scale that depends on the row, must gain
 _ENOUGH = 4000  # rows
 _FEW = 60
+_LEVELS = (0.8, 0.9, 0.95)  # of the intervals that must hold what they say
+_SURE = 2.0  # standard errors
+_HALVINGS = 30
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,12 @@ class NoiseLaw:
     def scales(self, log_scales: Array) -> Array:
         """Its scale at rows of these log scales."""
         found = self.std * np.exp(self.strength * log_scales)
-        return np.maximum(found, SMALLEST)
+        return np.maximum(found, self.least)
+
+    @property
+    def least(self) -> float:
+        """The smallest scale of a row."""
+        return min(SMALLEST, self.std)
 
     def factors(self, number: int, rng: NormalSource) -> Array:
         """Factors on the precision, one per draw: a Student-t as a mixture."""
@@ -61,9 +72,9 @@ class NoiseLaw:
 
 
 def find_noise(
-    errors: Array, variance: Array, log_scales: Array, weight: Array
+    errors: Array, variance: Array, log_scales: Array, weight: Array, step: float = 0.0
 ) -> NoiseLaw:
-    """The law under which held-out errors are most probable.
+    """The law under which held-out errors are most probable, if its intervals are true.
 
     Parameters
     ----------
@@ -75,38 +86,78 @@ def find_noise(
         Predicted by a model that has not learned from the row; about 0 on average.
     weight : array, shape (rows,)
         Of the rows.
+    step : float, default 0.0
+        To which y was rounded, in standard units: a density finer than that is of no
+        use.
 
     Returns
     -------
     NoiseLaw
     """
     some = np.linspace(0, len(errors) - 1, min(len(errors), _ENOUGH)).astype(int)
-    errors, variance = errors[some], variance[some]
-    log_scales, weight = log_scales[some], weight[some]
-    strengths = _STRENGTHS if np.ptp(log_scales) > 0 else (0.0,)
-
-    def value(law: NoiseLaw) -> float:
-        total = np.sqrt(np.square(law.scales(log_scales)) + variance)
-        log = student_log_density(errors / total, law.df) - np.log(total)
-        return float(weight @ log)
-
-    def best_of(df: float, strength: float) -> tuple[float, NoiseLaw]:
-        found = search_scale(
-            lambda std: value(NoiseLaw(std, strength, df)),
-            low=SMALLEST,
-            high=_LARGEST,
-            tolerance=0.01,
-        )
-        price = _COST * (not math.isinf(df)) + _COST * (strength > 0)
-        law = NoiseLaw(found.scale, strength, df)
-        return found.log_likelihood - price, law
-
-    tried = [best_of(df, 0.0) for df in TAILS]
+    held = _Held(errors[some], variance[some], log_scales[some], weight[some])
+    strengths = _STRENGTHS if np.ptp(held.log_scales) > 0 else (0.0,)
+    least = min(SMALLEST, max(step / math.sqrt(12.0), _LEAST))
+    tried = [held.best(df, 0.0, least) for df in TAILS]
     if len(strengths) > 1:
         dfs = sorted({max(tried, key=lambda t: t[0])[1].df, np.inf, 5.0})
-        tried += [best_of(df, s) for df in dfs for s in strengths[1:]]
+        tried += [held.best(df, s, least) for df in dfs for s in strengths[1:]]
     law = max(tried, key=lambda t: t[0])[1]
     if len(errors) >= _FEW:
         return law
     # Of few rows the scale itself is uncertain: the tails of a Student-t say so.
     return replace(law, df=min(law.df, max(len(errors) - 1.0, TAILS[0])))
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """Rows that nobody learned from, as of :func:`find_noise`."""
+
+    errors: Array
+    variance: Array
+    log_scales: Array
+    weight: Array
+
+    def best(self, df: float, strength: float, least: float) -> tuple[float, NoiseLaw]:
+        """The best law of these tails, and what it is worth."""
+        price = _COST * (not math.isinf(df)) + _COST * (strength > 0)
+
+        def value(std: float) -> float:
+            return self._log_likelihood(NoiseLaw(std, strength, df))
+
+        found = search_scale(value, low=SMALLEST, high=_LARGEST, tolerance=0.01)
+        if found.at_edge and found.scale < 1.0 and least < SMALLEST:
+            found = search_scale(value, low=least, high=SMALLEST, tolerance=0.01)
+        law = self._covering(NoiseLaw(found.scale, strength, df))
+        return self._log_likelihood(law) - price, law
+
+    def _log_likelihood(self, law: NoiseLaw) -> float:
+        total = self._spread(law)
+        log = student_log_density(self.errors / total, law.df) - np.log(total)
+        return float(self.weight @ log)
+
+    def _spread(self, law: NoiseLaw) -> Array:
+        return np.sqrt(np.square(law.scales(self.log_scales)) + self.variance)
+
+    def _covering(self, law: NoiseLaw) -> NoiseLaw:
+        """The law, or the narrowest wider one whose intervals hold enough rows."""
+        total = self.weight.sum()
+        shares = np.square(self.weight).sum() / total**2
+        levels = np.array(_LEVELS)
+        chance = _SURE * np.sqrt(levels * (1.0 - levels) * shares)
+        if self._holds(law, levels - chance):
+            return law
+        low, high = math.log(law.std), math.log(_LARGEST)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            if self._holds(replace(law, std=math.exp(middle)), levels):
+                high = middle
+            else:
+                low = middle
+        return replace(law, std=math.exp(high))
+
+    def _holds(self, law: NoiseLaw, least: Array) -> bool:
+        """Whether central intervals hold at least these shares of the rows."""
+        ends = stdtrit(law.df, 0.5 + 0.5 * np.array(_LEVELS))
+        inside = np.abs(self.errors / self._spread(law))[:, None] <= ends
+        return bool((self.weight @ inside >= least * self.weight.sum()).all())

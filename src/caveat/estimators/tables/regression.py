@@ -26,7 +26,7 @@ from caveat.estimators.tables.normals import AddressedNormals
 from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate, is_above_zero
 from caveat.estimators.tables.ridge import Ridge
 from caveat.estimators.tables.views import RowsOfViews, Views
-from caveat.estimators.tables.weights import mean_shares, student_log_density
+from caveat.estimators.tables.weights import TAILS, mean_shares, student_log_density
 from caveat.training.folds import Fold
 from caveat.training.objectives import SquaredError
 from caveat.training.streams import mask_seed
@@ -46,6 +46,10 @@ _ROUNDING = 1e-13  # of a number, below which it has not changed
 _FAR = 4.0  # standard deviations, beyond which errors count alike
 FARTHEST = 20.0  # widths of a column, beyond which a row is no farther out
 BACK = 0.5  # widths of a column, over which the slope at its end is taken
+_SURE = 3.0  # standard errors of a bias
+_SKEWED = 0.1  # a bias of so many standard deviations adds 1 % to the squared error
+_EXACT = 2.0**53  # beyond which all numbers are whole
+_STEPS = 10  # decimals that y may be rounded to
 LEAST_NOISE = 0.25  # share of the variance, so that a mixture of draws has no gaps
 
 
@@ -151,16 +155,14 @@ class TableRegression:
         widths = self.columns.most - self.columns.least
         excess = (x - seen) / np.where(widths > 0, widths, np.inf)
         far = np.abs(excess).max(1, initial=0.0)
-        out = np.flatnonzero(far > 0)
-        if len(out):
+        if far.any():  # then of all rows: sums round by how many there are
             # The farthest column goes back by just as much however far out it is.
-            back = BACK * excess[out] / far[out, None] * widths
+            back = BACK * excess / np.where(far > 0, far, 1.0)[:, None] * widths
             here, end, before = (
-                self._mean(Views(self.columns, rows))
-                for rows in (x[out], seen[out], seen[out] - back)
+                self._mean(Views(self.columns, rows)) for rows in (x, seen, seen - back)
             )
-            steps = np.minimum(far[out], FARTHEST) / BACK
-            reach[out] = np.abs(here - end - (end - before) * steps[:, None])
+            steps = np.minimum(far, FARTHEST) / BACK
+            reach = np.abs(here - end - (end - before) * steps[:, None])
         return np.asarray((levels - levels.mean())[:, None, None] * reach)
 
     def _mean(self, views: Views) -> Array:
@@ -336,6 +338,8 @@ class _Fit:
         self.views = Views(self.columns, x[order])
         self.centre, self.scale = _units(y)
         self.y = (y[order] - self.centre) / self.scale
+        self.steps = _steps(y) / self.scale
+        self.pulls = True
         self.budget, self.seed, self.progress = budget, seed, progress
         self.folds = budget.folds(len(x))
         self.held: dict[str, Array] = {}  # (draws, rows, outputs)
@@ -345,14 +349,22 @@ class _Fit:
     def run(self) -> FittedRegression:
         for name in self._simple():
             self.held[name] = self._held_out_line(name)
+        if len(self.held) > 1 and self._is_skewed():
+            self.pulls = False
+            self.held = {
+                name: self._held_out_line(name)
+                for name in self._simple()
+                if LINES.get(name) != LINES["robust linear"]  # the plain one, now
+            }
         if self.budget.recipes and len(self.held) > 1:
             self._networks()
         names = list(self.held)
         means = np.stack([self.held[name].mean(0) for name in names])
         costs = [self._cost(name) for name in names]
+        tails = TAILS if self.pulls else (np.inf,)
         shares = np.stack(
             [
-                mean_shares(means[:, :, d].T, self.y[:, d], costs, self.weight)
+                mean_shares(means[:, :, d].T, self.y[:, d], costs, self.weight, tails)
                 for d in range(self.y.shape[1])
             ],
             1,
@@ -428,7 +440,18 @@ class _Fit:
             self.y[rows],
             weight=self.weight[rows],
             kind=LINES[name].kind,
+            pulls=self.pulls,
         )
+
+    def _is_skewed(self) -> bool:
+        """Whether pulling in far errors moves the mean, for certain and by enough."""
+        errors = self.y - self.held[self._base()].mean(0)
+        total = self.weight.sum()
+        bias = self.weight @ errors / total
+        std = np.sqrt(self.weight @ np.square(errors - bias) / total)
+        rows = total**2 / float(self.weight @ self.weight)
+        least = max(_SURE / np.sqrt(rows), _SKEWED)
+        return bool((np.abs(bias) > least * std).any())
 
     def _held_out_line(self, name: str) -> Array:
         found = np.empty((_HELD_DRAWS, *self.y.shape))
@@ -487,7 +510,8 @@ class _Fit:
         middle = 1.4826 * np.median(np.abs(gap), 0)
         std = gap.std(0)
         limit = recipe.limit * np.where(middle > 1e-6 * std, middle, std)
-        gap = np.clip(gap, -limit, limit)
+        if self.pulls:
+            gap = np.clip(gap, -limit, limit)
         unit = gap.std(0)
         unit = np.where(unit > 1e-9, unit, 1.0)
         return Lesson(fold, gap / unit, self.weight[fold.train]), unit
@@ -512,7 +536,8 @@ class _Fit:
 
     def _errors(self, held: Array) -> Array:
         """Absolute errors of the mean; a few far rows do not decide."""
-        return np.asarray(np.minimum(np.abs(held.mean(0) - self.y), _FAR))
+        errors = np.abs(held.mean(0) - self.y)
+        return np.minimum(errors, _FAR) if self.pulls else np.square(errors)
 
     def _final(self, name: str) -> Ridge | Bent | None:
         """Exact models of all rows; networks as they were validated."""
@@ -528,7 +553,9 @@ class _Fit:
         if len(self.y) >= self.budget.rows_for_spreads:
             logs, spreads = self._spreads(errors, mean)
         laws = tuple(
-            find_noise(errors[:, d], variance[:, d], logs[:, d], self.weight)
+            find_noise(
+                errors[:, d], variance[:, d], logs[:, d], self.weight, self.steps[d]
+            )
             for d in range(errors.shape[1])
         )
         if all(law.strength == 0.0 for law in laws):
@@ -561,8 +588,8 @@ class _Fit:
             logs = zeros.copy()
             for d in range(self.y.shape[1]):
                 error = self.y[:, d] - held[..., d].mean(0)
-                law = find_noise(error, held[..., d].var(0), zeros, self.weight)
                 variance = held[..., d].var(0)
+                law = find_noise(error, variance, zeros, self.weight, self.steps[d])
                 logs += _log_densities(law, error, variance, zeros)
             value = self._in_units_of_y(logs)
             part = self.bent.get(name)
@@ -580,6 +607,21 @@ def _units(y: Array) -> tuple[Array, Array]:
     size = np.abs(centre)
     is_constant = scale <= _ROUNDING * size  # 0.1 thirty times has a std of 1e-17
     return centre, np.where(is_constant, np.where(size > 0, size, 1.0), scale)
+
+
+def _steps(y: Array) -> Array:
+    """To how many decimals the targets are rounded, as a step; 0 if they are not."""
+    found = np.zeros(y.shape[1])
+    for d, values in enumerate(y.T):
+        for power in range(_STEPS):
+            if np.abs(values).max() >= _EXACT / 10.0**power:
+                break
+            shifted = values * 10.0**power
+            gaps = np.abs(shifted - np.rint(shifted))
+            if (gaps <= _ROUNDING * np.abs(shifted)).all():
+                found[d] = 10.0**-power
+                break
+    return found
 
 
 def _smooth(means: Array, tau: Array) -> tuple[Array, Array]:

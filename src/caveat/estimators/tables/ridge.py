@@ -54,13 +54,20 @@ class Ridge:
 
     @classmethod
     def fit(
-        cls, x: Array, y: Array, *, weight: Array | None = None, kind: str = PLAIN
+        cls,
+        x: Array,
+        y: Array,
+        *,
+        weight: Array | None = None,
+        kind: str = PLAIN,
+        pulls: bool = True,
     ) -> Self:
         """Of rows x (rows, columns) and y (rows, outputs), with weights (rows,).
 
         ``kind`` is ``"plain"``, ``"robust"`` (far residuals are pulled in), or
         ``"sparse"``, which is robust, too: columns of little weight get a prior ever
-        closer to 0, shared by all outputs, as the lasso would have it.
+        closer to 0, shared by all outputs, as the lasso would have it. Without
+        ``pulls`` no residual is pulled in.
         """
         share = np.full(len(x), 1.0) if weight is None else weight
         total = share.sum()
@@ -73,7 +80,10 @@ class Ridge:
             counts = relevance(z, y, share)
             z, scale = z * counts, scale / counts
         space = _Space.of(z)
-        columns = [_one(space, y[:, d], share, kind=kind) for d in range(y.shape[1])]
+        columns = [
+            _one(space, y[:, d], share, kind=kind, pulls=pulls and kind != PLAIN)
+            for d in range(y.shape[1])
+        ]
         weights, intercept, spread, free, level = (
             np.stack(part, -1) for part in zip(*columns, strict=True)
         )
@@ -154,12 +164,12 @@ def relevance(z: Array, y: Array, share: Array) -> Array:
 
 
 def _one(
-    space: _Space, y: Array, share: Array, *, kind: str
+    space: _Space, y: Array, share: Array, *, kind: str, pulls: bool
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Weights, intercept, and standard deviations of one output."""
     least = _LEAST_SPARSE if kind == SPARSE else _TINY
     found = _evidence(space, y, share, least)
-    if kind != PLAIN:
+    if pulls:
         for _ in range(_HUBER_ROUNDS):
             # Residuals beyond the limit count as if they lay on it (Huber 1981).
             fitted = found[-1]

@@ -17,7 +17,11 @@ _TIED = 4.0  # nats that a sum of weights other than 1 costs per unit squared
 
 
 def mean_shares(
-    candidates: Array, y: Array, costs: Sequence[float], weight: Array
+    candidates: Array,
+    y: Array,
+    costs: Sequence[float],
+    weight: Array,
+    tails: Sequence[float] = TAILS,
 ) -> Array:
     """Shares of candidates in a mean: at least 0, sum 1, of highest likelihood.
 
@@ -34,12 +38,14 @@ def mean_shares(
         Nats that a whole share of each must gain over one that costs nothing.
     weight : array, shape (rows,)
         Of the rows.
+    tails : sequence of float
+        Degrees of freedom that are tried.
 
     Returns
     -------
     array, shape (candidates,)
     """
-    found = [_under_tails(candidates, y, np.array(costs), weight, t) for t in TAILS]
+    found = [_under_tails(candidates, y, np.array(costs), weight, t) for t in tails]
     _, shares = max(found, key=lambda pair: pair[0])
     shares = np.where(shares < _LEAST, 0.0, shares)
     return np.asarray(shares / shares.sum())

@@ -8,16 +8,20 @@ from caveat.sampling.rewriting.channels_last import use_channels_last
 from caveat.sampling.rewriting.heads import hoist_heads, hoist_small_heads
 from caveat.sampling.rewriting.in_place import reuse_memory, without_writes
 from caveat.sampling.rewriting.masks import fold_masks
+from caveat.sampling.rewriting.parts import compute_parts
 from caveat.sampling.rewriting.slicing import slice_units
+from caveat.sampling.rewriting.starts import share_starts
 from caveat.sampling.rewriting.together import draws_together
 from caveat.sampling.tape import Tape
 
 _REWRITES = (
     without_writes,
+    compute_parts,
     hoist_heads,
     slice_units,
     fold_masks,
     use_channels_last,
+    share_starts,
     reuse_memory,
 )
 
@@ -31,4 +35,10 @@ def optimised(tape: Tape) -> Tape:
     return tape
 
 
-__all__ = ["draws_together", "hoist_small_heads", "optimised", "without_writes"]
+__all__ = [
+    "compute_parts",
+    "draws_together",
+    "hoist_small_heads",
+    "optimised",
+    "without_writes",
+]

@@ -49,8 +49,8 @@ class HeadSpec:
         return partial(self.fixed, seed)
 
     def fixed(self, seed: int, draws: range) -> Tensor:
-        """The masks, of shape (draws, 1, features)."""
-        return self.mask.sample(seed, draws).view(len(draws), 1, -1)
+        """The masks, of shape (draws, features)."""
+        return self.mask.sample(seed, draws).view(len(draws), -1)
 
     def finished(self, drawn: Tensor, constants: dict[int, Tensor]) -> Tensor:
         """The outputs for these masks, of shape (draws, *rows, outputs)."""
@@ -60,12 +60,14 @@ class HeadSpec:
         x = features.reshape(-1, features.shape[-1])
         shape = (len(masks), *features.shape[:-1], weight.shape[0])
         if max(len(x), len(weight)) < len(masks):
-            products = (x.unsqueeze(1) * weight).flatten(0, 1)
+            many = len(x) > 1
+            products = (x.unsqueeze(1) * weight).flatten(0, 1) if many else x * weight
             if len(products) <= _NARROW:  # twice as fast with the draws last
-                out = torch.mm(products, masks.squeeze(1).t()).t().view(shape)
+                out = torch.mm(products, masks.t()).t().view(shape)
             else:
-                out = torch.mm(masks.squeeze(1), products.t()).view(shape)
+                out = torch.mm(masks, products.t()).view(shape)
             return out if bias is None else out.add_(bias)
+        masks = masks.unsqueeze(1)
         if len(x) <= len(weight):
             return torch.nn.functional.linear(x * masks, weight, bias).view(shape)
         weights = (weight * masks).flatten(0, 1)  # shape: (draws * outputs, features)

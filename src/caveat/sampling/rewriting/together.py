@@ -23,7 +23,7 @@ from caveat.sampling.tape import Op, Ref, Tape, map_refs, refs_in
 _aten = torch.ops.aten
 
 # Numbers go to numbers, tensors of fewer axes are repeated in front.
-_BROADCASTS = ELEMENTWISE | frozenset(
+BROADCASTS = ELEMENTWISE | frozenset(
     """
     addcdiv addcmul alias atan2 bitwise_and bitwise_not bitwise_or bitwise_xor clone
     contiguous detach eq floor_divide fmod ge gt isfinite isinf isnan le lerp
@@ -167,7 +167,7 @@ class _Rewriter:
         )
 
     def _by_rule(self, op: Op, name: str) -> Op | None:
-        if op_name(op.func) in _BROADCASTS:
+        if op_name(op.func) in BROADCASTS:
             return self._broadcast(op)
         if name in _DIMENSIONS:
             return self._moved(op, _DIMENSIONS[name], _DEFAULTS.get(name))

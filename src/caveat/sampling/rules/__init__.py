@@ -15,7 +15,9 @@ from caveat.sampling.passes import Pass
 from caveat.sampling.rules import (
     attention,
     certain,
+    distributions,
     dropout,
+    forms,
     norms,
     ordering,
     pooling,
@@ -28,6 +30,8 @@ _RANDOM: dict[OpOverload, Callable[..., Any]] = {
     **attention.RULES,
     **recurrent.RULES,
     **random.RULES,
+    **distributions.RULES,
+    **forms.others({**random.RULES, **distributions.RULES}),
 }
 _OTHER: dict[OpOverload, Callable[..., Any]] = {
     **pooling.RULES,

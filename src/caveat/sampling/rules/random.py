@@ -69,6 +69,22 @@ def _exponential_(
     return _fill(run, x, "exponential", Exponential(rate))
 
 
+def _random_(run: Pass, func: OpOverload, x: Tensor, *bounds: Any, **_: Any) -> Tensor:
+    low, high = (0, None) if not bounds else (0, *bounds)[-2:]
+    return _fill(run, x, "integers", Integers(low, _end(x.dtype, high)))
+
+
+def _end(dtype: torch.dtype, high: int | None) -> int:
+    """One more than the largest number of ``Tensor.random_``."""
+    if high is not None:
+        return high
+    if dtype == torch.bool:
+        return 2
+    if dtype.is_floating_point:
+        return round(2 / torch.finfo(dtype).eps) + 1
+    return torch.iinfo(dtype).max + 1
+
+
 # ------------------------------------------------------------ new tensors
 
 
@@ -77,7 +93,7 @@ def _bernoulli_p(
 ) -> Tensor:
     if p in (0.0, 1.0):
         return run.recorder.run(_aten.full_like.default, x, p)
-    return run.values("bernoulli", Mask(p), x, rate=1.0 - p)
+    return run.values("bernoulli", Mask(p), x, rate=1.0 - p, content=x)
 
 
 def _bernoulli(run: Pass, func: OpOverload, p: Tensor, **_: Any) -> Tensor:
@@ -86,7 +102,7 @@ def _bernoulli(run: Pass, func: OpOverload, p: Tensor, **_: Any) -> Tensor:
 
 def _below(run: Pass, p: Tensor) -> Tensor:
     """1 with probability p, element by element."""
-    uniform = run.values("bernoulli", Uniform(), p)
+    uniform = run.values("bernoulli", Uniform(), p, content=p)
     with run.recorder:
         return (uniform < p).to(p.dtype)
 
@@ -105,23 +121,26 @@ def _normal_of_size(
 def _normal(run: Pass, func: OpOverload, mean: Any, std: Any = 1.0, **_: Any) -> Tensor:
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     shape = torch.broadcast_shapes(*(t.shape for t in tensors))
-    standard = run.values("normal", Normal(), tensors[0].new_empty(shape))
+    like = tensors[0].new_empty(shape)
+    whole = next((t for t in tensors if t.shape == shape), like)
+    standard = run.values("normal", Normal(), like, content=whole)
     with run.recorder:
         return mean + std * standard
 
 
 def _rand_like(run: Pass, func: OpOverload, x: Tensor, **options: Any) -> Tensor:
-    return run.values("uniform", Uniform(), _empty_like(x, options))
+    return run.values("uniform", Uniform(), _empty_like(x, options), content=x)
 
 
 def _randn_like(run: Pass, func: OpOverload, x: Tensor, **options: Any) -> Tensor:
-    return run.values("normal", Normal(), _empty_like(x, options))
+    return run.values("normal", Normal(), _empty_like(x, options), content=x)
 
 
 def _randint_like(
     run: Pass, func: OpOverload, x: Tensor, *bounds: int, **options: Any
 ) -> Tensor:
-    return run.values("integers", _integers(bounds), _empty_like(x, options))
+    law, like = _integers(bounds), _empty_like(x, options)
+    return run.values("integers", law, like, content=x)
 
 
 def _rand(run: Pass, func: OpOverload, size: Sequence[int], **options: Any) -> Tensor:
@@ -162,7 +181,7 @@ def _rrelu(
 ) -> Tensor:
     """A site whatever its flag says, as dropout is."""
     law = Uniform(lower, upper)
-    slope = run.values("random leaky relu", law, x, fires=training)
+    slope = run.values("random leaky relu", law, x, fires=training, content=x)
     with run.recorder:
         out = torch.where(x >= 0, x, x * slope)
         return x.copy_(out) if op_name(func).endswith("_") else out
@@ -177,7 +196,7 @@ def _rrelu_with_noise(
     upper: float = 1 / 3,
     *_: Any,
 ) -> Tensor:
-    slope = run.values("random leaky relu", Uniform(lower, upper), x)
+    slope = run.values("random leaky relu", Uniform(lower, upper), x, content=x)
     with run.recorder:
         noise.copy_(torch.where(x >= 0, 1.0, slope))
         return x.mul_(noise) if op_name(func).endswith("_") else x * noise
@@ -257,7 +276,7 @@ def _empty(size: Sequence[int], options: dict[str, Any]) -> Tensor:
 def _overloads(
     rules: dict[str, Callable[..., Any]],
 ) -> dict[OpOverload, Callable[..., Any]]:
-    names = ("default", "generator", "low", "low_generator")
+    names = "default generator low low_generator low_dtype low_generator_dtype".split()
     found = {}
     for operation, rule in rules.items():
         packet = getattr(_aten, operation)
@@ -274,6 +293,9 @@ RULES: dict[OpOverload, Callable[..., Any]] = {
     _aten.uniform_.default: _uniform_,
     _aten.normal_.default: _normal_,
     _aten.exponential_.default: _exponential_,
+    _aten.random_.default: _random_,
+    _aten.random_.to: _random_,
+    getattr(_aten.random_, "from"): _random_,
     _aten.normal.float_float: _normal_of_size,
     _aten.normal.Tensor_float: _normal,
     _aten.normal.float_Tensor: _normal,
@@ -282,11 +304,9 @@ RULES: dict[OpOverload, Callable[..., Any]] = {
     _aten.rrelu_.default: _rrelu,
     _aten.rrelu_with_noise.default: _rrelu_with_noise,
     _aten.rrelu_with_noise_.default: _rrelu_with_noise,
-    _aten.rand_like.default: _rand_like,
-    _aten.randn_like.default: _randn_like,
-    _aten.randint_like.default: _randint_like,
-    _aten.randint_like.low_dtype: _randint_like,
     _aten.randperm.default: _randperm,
     _aten.randperm.generator: _randperm,
     **_overloads({"rand": _rand, "randn": _randn, "randint": _randint}),
+    **_overloads({"rand_like": _rand_like, "randn_like": _randn_like}),
+    **_overloads({"randint_like": _randint_like}),
 }

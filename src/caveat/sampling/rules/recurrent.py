@@ -6,6 +6,7 @@ layers stands the mask.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from caveat._torch import OpOverload
 from caveat.sampling.passes import Pass
+from caveat.sampling.rules.dropout import times
 
 _aten = torch.ops.aten
 
@@ -79,37 +81,33 @@ def _state_of_layer(hx: Any, layer: int, directions: int) -> Any:
     return hx[part]
 
 
-def mask_between_layers(
+def drop_between_layers(
     run: Pass, x: Tensor, rate: float, fires: bool, batch_sizes: Tensor | None
-) -> Tensor | None:
-    """The mask between two recurrent layers, to be multiplied with ``x``."""
+) -> Tensor:
+    """What one recurrent layer hands to the next."""
     kind = "recurrent dropout"
     if batch_sizes is None:
         drawn = run.mask(kind, rate, x, fires=fires)
-        return None if drawn is None else drawn.noise
+        return x if drawn is None else times(run, x, drawn)
     # The rows of a packed sequence are (step, row) pairs: address them as such.
     steps, rows = len(batch_sizes), 1 if run.omega.shared else int(batch_sizes[0])
     shape = (steps, rows, x.shape[1])
     drawn = run.mask(kind, rate, x, fires=fires, shape=shape, has_rows=False)
     if drawn is None:
-        return None
+        return x
     place = torch.repeat_interleave(torch.arange(steps), batch_sizes)
     if rows > 1:
         place = place * rows + torch.cat([torch.arange(int(n)) for n in batch_sizes])
     with run.recorder:
-        return drawn.noise.flatten(0, 1).index_select(0, place.to(x.device))
+        return x * drawn.noise.flatten(0, 1).index_select(0, place.to(x.device))
 
 
 def _recurrent(run: Pass, func: OpOverload, *args: Any, **options: Any) -> Any:
     if not drops_between_layers(args):
         return run.recorder.run(func, *args, **options)
 
-    def drop(x: Tensor, rate: float, fires: bool, batch_sizes: Tensor | None) -> Tensor:
-        mask = mask_between_layers(run, x, rate, fires, batch_sizes)
-        return x if mask is None else x * mask
-
     with run.recorder:
-        return layer_by_layer(func, args, drop, **options)
+        return layer_by_layer(func, args, partial(drop_between_layers, run), **options)
 
 
 RULES: dict[OpOverload, Callable[..., Any]] = {
