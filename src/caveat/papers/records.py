@@ -2,9 +2,11 @@
 
 import csv
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from caveat.errors import DataError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -35,16 +37,31 @@ def write_records(path: Path, records: Sequence[R]) -> None:
 def read_records(path: Path, kind: type[R]) -> list[R]:
     """Records that :func:`write_records` wrote; none if there is no such file.
 
-    A column that the file lacks has the default of its field, if there is one.
+    A column that the file lacks has the default of its field. Without one that is an
+    error: another version of Caveat wrote the file, and its numbers mean something
+    else.
     """
     if not path.exists():
         return []
     types: dict[str, Any] = {field.name: field.type for field in fields(kind)}
+    needed = [field.name for field in fields(kind) if field.default is MISSING]
     with path.open(newline="") as file:
+        rows = csv.DictReader(file)
+        _check(path, needed, rows.fieldnames or ())
         return [
             kind(**{name: types[name](row[name]) for name in types if name in row})
-            for row in csv.DictReader(file)
+            for row in rows
         ]
+
+
+def _check(path: Path, needed: Sequence[str], found: Sequence[str]) -> None:
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise DataError(
+            f"{path} should have the columns {', '.join(needed)}; it lacks "
+            f"{', '.join(missing)}, so another version wrote it. Move it away, or name "
+            "another folder by --output, to run anew."
+        )
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from caveat.errors import StoppedError
 from caveat.papers.experiment import AnyExperiment
 from caveat.papers.records import read_records, write_records
 
@@ -26,14 +27,18 @@ class RunTime:
 def measured(experiment: AnyExperiment, done: list[Any]) -> Iterator[None]:
     """Store the CPU time of what is inside, also if it is stopped.
 
-    ``done`` holds the jobs that were finished. Smoke tests, and runs without jobs,
-    leave nothing.
+    ``done`` holds the jobs that were finished. A run that is stopped before its first
+    one counts, too: what it left half done may be gone on with. Smoke tests, and runs
+    without jobs, leave nothing.
     """
-    before = _now()
+    before, stopped = _now(), False
     try:
         yield
+    except StoppedError:
+        stopped = True
+        raise
     finally:
-        if done and not experiment.quick:
+        if (done or stopped) and not experiment.quick:
             _store(experiment, RunTime(experiment.name, len(done), _now() - before))
 
 

@@ -69,3 +69,9 @@ def test_pages_say_how_settings_were_chosen(real_data):
 
 def test_year_has_the_published_numbers(real_data):
     assert "8.849 / -3.588" in remarks.year()
+
+
+def test_what_could_not_be_checked_is_named():
+    (line,) = remarks.not_compared("flagship")
+    assert "Bui et al. 2016" in line and "could not be had" in line
+    assert list(remarks.not_compared("paper")) == []

@@ -7,7 +7,7 @@ from caveat.papers.lenet.images import (
     images_of,
     load_images,
 )
-from caveat.papers.lenet.network import DROPOUT, make_lenet
+from caveat.papers.lenet.network import DROPOUT, lenet_with, make_lenet
 from caveat.papers.lenet.predictions import (
     LabelScore,
     drawn_logits,
@@ -15,7 +15,7 @@ from caveat.papers.lenet.predictions import (
     standard_log_probs,
 )
 from caveat.papers.lenet.storage import NetStore
-from caveat.papers.lenet.training import SOLVER, NetJob
+from caveat.papers.lenet.training import SOLVER, NetJob, descend
 
 __all__ = [
     "DROPOUT",
@@ -26,9 +26,11 @@ __all__ = [
     "LabelScore",
     "NetStore",
     "as_input",
+    "descend",
     "drawn_logits",
     "grouped",
     "images_of",
+    "lenet_with",
     "load_images",
     "make_lenet",
     "standard_log_probs",

@@ -22,12 +22,23 @@ def make_lenet(dropout: str, generator: torch.Generator) -> nn.Sequential:
     The weights are the same wherever the dropout is (one of ``DROPOUT``). In evaluation
     mode, channels last in memory.
     """
-    early = [nn.Dropout(DROP_RATE)] if dropout == "everywhere" else []
-    late = [nn.Dropout(DROP_RATE)] if dropout != "none" else []
+    early = DROP_RATE if dropout == "everywhere" else 0.0
+    late = DROP_RATE if dropout != "none" else 0.0
+    return lenet_with(early, late, generator)
+
+
+def lenet_with(early: float, late: float, generator: torch.Generator) -> nn.Sequential:
+    """The same with rates of one's own: behind both convolutions, and behind the ReLU.
+
+    A rate of 0 is no dropout there.
+    """
+    after_filters = [nn.Dropout(early)] if early else []
+    after_units = [nn.Dropout(late)] if late else []
     net = nn.Sequential(
-        *[nn.Conv2d(1, 20, 5), *early, nn.MaxPool2d(2)],
-        *[nn.Conv2d(20, 50, 5), *early, nn.MaxPool2d(2)],
-        *[nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), *late, nn.Linear(500, 10)],
+        *[nn.Conv2d(1, 20, 5), *after_filters, nn.MaxPool2d(2)],
+        *[nn.Conv2d(20, 50, 5), *after_filters, nn.MaxPool2d(2)],
+        *[nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), *after_units],
+        nn.Linear(500, 10),
     )
     for layer in net:
         if isinstance(layer, nn.Conv2d | nn.Linear):

@@ -62,17 +62,30 @@ class NetJob:
 
     def train(self, images: Images) -> nn.Sequential:
         net, order, noise = self.build(), self._generator(1), self._generator(2)
-        optimiser = _optimiser(net)
-        batches = islice(_batches(images.train, order), self.n_steps)
-        for step, (image, label) in enumerate(batches):
-            _set_rate(optimiser, step)
-            optimiser.zero_grad()
-            F.cross_entropy(noisy_pass(net, image, noise), label).backward()
-            optimiser.step()
+        descend(net, images.train, n_steps=self.n_steps, order=order, noise=noise)
         return net
 
     def _generator(self, purpose: int) -> torch.Generator:
         return torch.Generator().manual_seed(3 * self.seed + purpose)
+
+
+def descend(
+    net: nn.Sequential,
+    data: Labelled,
+    *,
+    n_steps: int,
+    order: torch.Generator,
+    noise: torch.Generator,
+    solver: Solver = SOLVER,
+) -> None:
+    """Train a network in place; ``order`` is for images, ``noise`` for masks."""
+    optimiser = _optimiser(net, solver)
+    batches = islice(_batches(data, order, solver.batch_size), n_steps)
+    for step, (image, label) in enumerate(batches):
+        _set_rate(optimiser, solver, step)
+        optimiser.zero_grad()
+        F.cross_entropy(noisy_pass(net, image, noise), label).backward()
+        optimiser.step()
 
 
 def noisy_pass(net: nn.Sequential, x: Tensor, noise: torch.Generator) -> Tensor:
@@ -92,28 +105,30 @@ def _dropped(x: Tensor, rate: float, noise: torch.Generator) -> Tensor:
     return x * mask.mul_(_LEVELS / (_LEVELS - level))
 
 
-def _optimiser(net: nn.Sequential) -> torch.optim.SGD:
-    speeds = (1.0, SOLVER.bias_rate)
+def _optimiser(net: nn.Sequential, solver: Solver) -> torch.optim.SGD:
+    speeds = (1.0, solver.bias_rate)
     groups: list[dict[str, Any]] = [{"params": [], "speed": s} for s in speeds]
     for name, parameter in net.named_parameters():
         groups[name.endswith("bias")]["params"].append(parameter)
     return torch.optim.SGD(
         groups,
-        lr=SOLVER.base_rate,
-        momentum=SOLVER.momentum,
-        weight_decay=SOLVER.weight_decay,
+        lr=solver.base_rate,
+        momentum=solver.momentum,
+        weight_decay=solver.weight_decay,
         foreach=True,
     )
 
 
-def _set_rate(optimiser: torch.optim.SGD, step: int) -> None:
-    rate = inverse_decay(step, SOLVER.base_rate, gamma=SOLVER.gamma, power=SOLVER.power)
+def _set_rate(optimiser: torch.optim.SGD, solver: Solver, step: int) -> None:
+    rate = inverse_decay(step, solver.base_rate, gamma=solver.gamma, power=solver.power)
     for group in optimiser.param_groups:
         group["lr"] = rate * group["speed"]
 
 
-def _batches(data: Labelled, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+def _batches(
+    data: Labelled, order: torch.Generator, size: int
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches of all images in a new order for each epoch, for ever."""
     while True:
-        for rows in torch.randperm(len(data), generator=order).split(SOLVER.batch_size):
+        for rows in torch.randperm(len(data), generator=order).split(size):
             yield as_input(data.image[rows]), data.label[rows]

@@ -263,7 +263,7 @@ def _panel(axes: Axes, panel: CategoryPanel) -> None:
 
 _PRECISIONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4)
 _PRECISIONS_QUICK = (1.0, 10.0, 100.0, 1e3)
-PARTS = (TEST,)  # (TEST, VALIDATION) adds best against best, for as much time again
+PARTS = (TEST, VALIDATION)  # test errors, and what λ0 and rate are chosen by
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class AmazonReviews(Experiment[Split, ReviewRecord]):
     @property
     def parts(self) -> tuple[str, ...]:
         """What is run: tests, and choices by held-out reviews."""
-        return (TEST, VALIDATION) if self.quick else PARTS
+        return PARTS
 
     def jobs(self, records: Sequence[ReviewRecord]) -> list[Split]:
         repeats = range(2 if self.quick else 40)
@@ -338,8 +338,8 @@ class AmazonReviews(Experiment[Split, ReviewRecord]):
             if VALIDATION in self.parts:
                 gaps = [100 * panel.best_against_best()[0] for panel in own]
                 found.append(
-                    f"with each at its own λ0 by {-max(gaps):.1f} to {-min(gaps):.1f} "
-                    "points"
+                    "with each at its own λ0, chosen by validation, dropout's error is "
+                    f"lower by {-max(gaps):.1f} to {-min(gaps):.1f} points"
                 )
         paper = "dropout improves generalisation for a wide range of settings"
         return paper, "; ".join(found)

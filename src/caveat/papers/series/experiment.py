@@ -122,22 +122,17 @@ class Series(Experiment[Model, Point]):
         first = self.fitted[0]
         yield flow(f"""So short a training leaves those nets far from the data. Nets
             named "fitted" have the same layers, widths and drop rates, and differ in
-            all
-            else: Adam without decay, its rate falling to 0 along half a cosine, batches
-            of {first.batch_size} random rows, a fresh mask per row and step. Other
-            first
-            weights, which are **another prior**: the kinks of the first layer are
-            spread
-            over the data. Tanh nets see x times 20 and have weights of variance 4 /
-            fan-in. In ReLU nets half of the second layer begins as tents, a bias less
-            hinges that open away from a random place ({HALF_WIDTH:g} from the top to
-            the
-            foot, hinges within about {REACH:g} of the place), the rest as ordinary
-            units
-            with a kink at a random training point each; weights of variance 2 / fan-in.
-            Several settings were tried, one seed each, and these were chosen by the
-            error on the training data alone. Claims are
-            judged by models whose RMSE on the data is at most {FITS:g}, others are "not
+            all else: Adam without decay, its rate falling to 0 along half a cosine,
+            batches of {first.batch_size} random rows, a fresh mask per row and step.
+            Other first weights, which are **another prior**: the kinks of the first
+            layer are spread over the data. Tanh nets see x times 20 and have weights of
+            variance 4 / fan-in. In ReLU nets half of the second layer begins as tents,
+            a bias less hinges that open away from a random place ({HALF_WIDTH:g} from
+            the top to the foot, hinges within about {REACH:g} of the place), the rest
+            as ordinary units with a kink at a random training point each; weights of
+            variance 2 / fan-in. Several settings were tried, one seed each, and these
+            were chosen by the error on the training data alone. Claims are judged by
+            models whose RMSE on the data is at most {FITS:g}, others are "not
             judged".""")
         yield table(
             {

@@ -27,6 +27,7 @@ from caveat.papers.table1.remarks import (
     column_gaps,
     count,
     lead,
+    not_compared,
     on_deep_ensembles,
     search_note,
     span,
@@ -244,6 +245,7 @@ class Table1(Experiment[Job, Record]):
             yield from _notes(own)
             yield _averaging(used)
         yield from twins(used)
+        yield from not_compared(str(self.protocol))
         if all(record.dataset != "year" for record in records):
             yield year()
 

@@ -183,6 +183,13 @@ def _share_of_twins(dataset: str) -> float:
     return float(np.mean([own.has_twin.mean() for own in rows]))
 
 
+def not_compared(protocol: str) -> Iterator[str]:
+    """What stands beside no column: numbers that nobody here could check."""
+    if protocol in ("best", "flagship"):
+        yield flow("""Not compared with: Hamiltonian Monte Carlo on such networks (Bui
+            et al. 2016), whose table could not be had here to check its numbers.""")
+
+
 def year() -> str:
     """What is said of the tenth row where it was not run."""
     found = {
