@@ -176,26 +176,31 @@ def test_few_numbers_are_worked_on_by_one_core():
     assert torch.get_num_threads() == before
 
 
-def test_one_thread_of_blas_until_the_last_fit_has_ended():
+def test_one_thread_of_blas_and_then_as_many_as_before():
+    with blas_for(10):
+        assert set(threads_of_blas()) == {1}
+    before = threads_of_blas()
+    with blas_for(10**9):
+        assert threads_of_blas() == before
+
+
+def test_blas_is_as_it_was_after_fits_that_overlapped():
     with blas_for(10):
         pass
-    before = threads_of_blas()
-    assert before
+    before, found = threads_of_blas(), []
     entered, go_on = threading.Event(), threading.Event()
 
     def other():
         with blas_for(10):
             entered.set()
             go_on.wait(30)
+        found.append(threads_of_blas())
 
     thread = threading.Thread(target=other)
     with blas_for(10):
-        assert set(threads_of_blas()) == {1}
         thread.start()
         assert entered.wait(30)
-    assert set(threads_of_blas()) == {1}  # the other is not done
     go_on.set()
     thread.join()
+    assert found == [before]
     assert threads_of_blas() == before
-    with blas_for(10**9):
-        assert threads_of_blas() == before

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any, TypeVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import torch
 
@@ -119,29 +119,36 @@ def blas_for(n_numbers: int) -> AbstractContextManager[None]:
     the other has work for: an optimiser of scipy around small products of numpy took
     seven times as long as on one thread.
     """
-    return nullcontext() if n_numbers > _MANY else _one_thread_of_blas
+    return nullcontext() if n_numbers > _MANY else _OneThreadOfBlas()
 
 
 @final
 class _OneThreadOfBlas:
-    """The setting is that of the process: the first sets it, the last sets it back."""
+    """The setting is a thread's own in some builds of OpenBLAS, else the process's.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limit: Any = None
+    So each restores what it found; and the last to leave what the first found, as
+    others may have found what another had set.
+    """
+
+    _lock = threading.Lock()
+    _inside: ClassVar[int] = 0
+    _first: ClassVar[Any] = None
 
     def __enter__(self) -> None:
+        kind = type(self)
         with self._lock:
-            if not self._inside:
-                self._limit = _pools().limit(limits=1, user_api="blas")
-            self._inside += 1
+            self._own = _pools().limit(limits=1, user_api="blas")
+            if not kind._inside:
+                kind._first = self._own
+            kind._inside += 1
 
     def __exit__(self, *error: object) -> None:
+        kind = type(self)
         with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limit.restore_original_limits()
+            kind._inside -= 1
+            self._own.restore_original_limits()
+            if not kind._inside:
+                kind._first.restore_original_limits()
 
 
 @cache
@@ -151,9 +158,6 @@ def _pools() -> Any:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
-
-
-_one_thread_of_blas = _OneThreadOfBlas()
 
 
 def _wait(futures: list["Future[Result]"]) -> None:
