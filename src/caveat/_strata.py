@@ -177,10 +177,11 @@ class StrataTables(NamedTuple):
 @lru_cache
 def tables_on(device: torch.device | None = None) -> StrataTables:
     """The tables, on a device."""
-    words = torch.arange(1 << SLICE)
+    words = torch.arange(1 << SLICE, dtype=torch.int32)
     bits = 1 << torch.arange(SLICE)
-    ones = sum(((words & bit) > 0).long() for bit in bits)
-    assert isinstance(ones, Tensor)
+    ones = torch.zeros_like(words, dtype=torch.int8)
+    for n in range(SLICE):
+        ones += words.bitwise_right_shift(n).bitwise_and_(1)
     words = words[torch.argsort(ones, stable=True)]
     steps = torch.arange(1, SLICES + 1) * signed(GOLDEN)
     hashes = mixed(torch.arange(1, SLICE * _ORDERS + 1) * signed(GOLDEN))

@@ -8,7 +8,7 @@ from caveat.sampling.tape import Op, Tape
 PER_NUMBER = 8  # multiplications in the time of reading and writing a number
 OPERATION = 40_000  # in the time that an operation takes to start
 
-_BY_WEIGHT = frozenset(("linear", "conv1d", "conv2d", "conv3d"))
+_BY_WEIGHT = frozenset(("linear", "conv1d", "conv2d", "conv3d", "thnn_conv2d"))
 _PRODUCTS = frozenset(("matmul", "mm", "bmm"))
 _RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 

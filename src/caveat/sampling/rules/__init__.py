@@ -15,6 +15,7 @@ from caveat.sampling.passes import Pass
 from caveat.sampling.rules import (
     attention,
     certain,
+    convolution,
     distributions,
     dropout,
     forms,
@@ -35,6 +36,7 @@ _RANDOM: dict[OpOverload, Callable[..., Any]] = {
 }
 _OTHER: dict[OpOverload, Callable[..., Any]] = {
     **pooling.RULES,
+    **convolution.RULES,
     **norms.RULES,
     **ordering.RULES,
     **certain.RULES,
