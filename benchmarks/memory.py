@@ -1,5 +1,7 @@
 """Peak memory of this process."""
 
+import ctypes
+import gc
 import resource
 import sys
 from pathlib import Path
@@ -12,6 +14,14 @@ def reset_peak() -> None:
     """Let the peak start again from what is in use now, where the system can."""
     if _RESET.exists():
         _RESET.write_text("5")
+
+
+def hand_back() -> None:
+    """Give to the system what was let go, where the C library can."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def peak() -> int:

@@ -1,7 +1,9 @@
 """The straight line of a pass: what is dead goes, what is shared stays."""
 
+import pytest
 import torch
 
+from caveat.sampling import program as module
 from caveat.sampling.program import Program
 from caveat.sampling.tape import Op, Ref, Tape, map_refs, refs_in
 
@@ -79,3 +81,18 @@ def test_the_program_of_a_tape():
     assert found == [[4.0, 5.0], [5.0, 6.0], [6.0, 7.0]]
     assert X.tolist() == [1.0, 2.0]
     assert "add_" in program.source
+
+
+@pytest.mark.parametrize(("waiting", "most"), [(1 << 22, 16), (12, 2), (1, 1)])
+def test_large_outputs_do_not_wait_for_each_other(monkeypatch, waiting, most):
+    """Draws side by side are made a few at a time where their outputs are large."""
+    monkeypatch.setattr(module, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(module, "_WAITING", waiting)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    asked = []
+    bound = Program(written(), frozenset()).bound({})
+    several = bound._several
+    bound._several = lambda seed, draws: asked.append(draws) or several(seed, draws)
+    found = [output[0].tolist() for output in bound.outputs(0, range(70))]
+    assert found == [[1.0 + d, 2.0 + d] for d in range(70)]
+    assert max(map(len, asked)) == most

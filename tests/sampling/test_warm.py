@@ -1,5 +1,8 @@
 """WarmCalls: the short road gives what the long one gives, and is left when it must."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -159,3 +162,18 @@ def test_nan_is_refused_on_the_short_road_too():
     mc = warmed(net())
     with pytest.raises(ParameterError, match="NaN"):
         mc.regress(torch.full((2, 3), torch.nan), n_draws=20, precision=1.0)
+
+
+def test_readers_written_in_each_call_do_not_pile_up():
+    mc = MCDropout(net(), seed=0)
+    x, met = inputs(1)[0], []
+    for n in range(200):
+        reader = lambda out: out  # noqa: E731 - another function in each round
+        met.append(weakref.ref(reader))
+        found = mc.regress(x, n_draws=4, precision=1.0, output=reader)
+        if n == 0:
+            first = found.mean
+    del reader, found
+    gc.collect()
+    assert torch.equal(mc.regress(x, n_draws=4, precision=1.0).mean, first)
+    assert sum(ref() is not None for ref in met) < 100

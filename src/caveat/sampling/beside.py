@@ -12,6 +12,8 @@ from caveat.sampling.outputs import Picker
 from caveat.sampling.rewriting import without_writes
 from caveat.sampling.tape import Ref
 
+_READERS = 64  # of outputs, that are remembered
+
 
 def reading_of(
     picker: Picker, session: Session, *, analytic: bool | None, saves_draws: bool
@@ -22,8 +24,9 @@ def reading_of(
     at_any_cost = bool(analytic) or saves_draws
     # What is found once holds for all batches that are computed alike.
     memo = {} if session.way is None else session.way.template.memo
-    known = ("closed", picker.output, at_any_cost)
-    if memo.get(known) is False:
+    closes = memo.setdefault("closed", {})
+    known = (picker.output, at_any_cost)
+    if closes.get(known) is False:
         return Sampled(session, picker)
     ending = _ending(session, picker)
     closed = None
@@ -31,7 +34,9 @@ def reading_of(
         from caveat.sampling.closed_form.readings import closed_reading
 
         closed = closed_reading(session, picker, ending, at_any_cost=at_any_cost)
-    memo[known] = closed is not None
+    if len(closes) >= _READERS:  # a lambda written in the call is another in each
+        closes.clear()
+    closes[known] = closed is not None
     return Sampled(session, picker) if closed is None else closed
 
 

@@ -20,13 +20,14 @@ from caveat._threads import in_order, one_core
 from caveat._torch import below_autograd
 from caveat.sampling.checks import Departed
 from caveat.sampling.tape import Op, Ref, Tape, map_refs
-from caveat.sampling.work import held_by, work_of
+from caveat.sampling.work import held_by, returned_by, work_of
 
 # Noise is drawn for several draws at a time, as many as keep it in a fast cache.
 _NOISE_PER_BLOCK = 1 << 20
 _NOISE_KEPT = 1 << 18  # numbers; the same draws are often asked for again
 _SETS_KEPT = 4
 _WORTH_THREADS = 2e9  # multiplications; threads need some time to get going
+_WAITING = 1 << 22  # numbers of outputs that may wait for those of earlier draws
 _NO_WORK = 2e6  # as many as take less time than threads need to find each other
 _AS_IT_IS = nullcontext()
 _TOO_LARGE = (
@@ -66,6 +67,7 @@ class Program:
         self.noises = tuple(tape.noises.values())
         self.work = sum(work_of(op, tape) for op in tape.ops)
         self.held = held_by(tape)
+        self.returned = returned_by(tape)
         self.memo: dict[
             Any, list[Tensor]
         ] = {}  # noise of the last call, if it is small
@@ -133,7 +135,8 @@ class Bound:
             return
         n_threads = torch.get_num_threads()
         if n_threads > 1 and self._is_worth_threads(len(draws)):
-            size = max(1, min(SLICE, len(draws) // (2 * n_threads)))
+            most = max(1, _WAITING // ((n_threads + 1) * self._program.returned))
+            size = min(SLICE, max(1, len(draws) // (2 * n_threads)), most)
             one_part = partial(self._several, seed)
             for outputs in in_order(one_part, cut(draws, size), n_threads):
                 yield from outputs

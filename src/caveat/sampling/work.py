@@ -3,7 +3,7 @@
 import math
 
 from caveat._torch import op_name
-from caveat.sampling.tape import Op, Tape
+from caveat.sampling.tape import Op, Ref, Tape
 
 PER_NUMBER = 8  # multiplications in the time of reading and writing a number
 OPERATION = 40_000  # in the time that an operation takes to start
@@ -41,3 +41,9 @@ def held_by(tape: Tape) -> int:
     """Numbers that all values of a draw hold, if none were let go."""
     made = [n for op in tape.ops for n in op.results if n is not None]
     return sum(abs(math.prod(tape.values[n].shape)) for n in (*made, *tape.noises))
+
+
+def returned_by(tape: Tape) -> int:
+    """Numbers that the outputs of a draw hold; at least 1."""
+    made = {out.number for out in tape.outputs if isinstance(out, Ref)}
+    return max(1, sum(abs(math.prod(tape.values[n].shape)) for n in made))
