@@ -50,7 +50,7 @@ def how_chosen() -> str:
     )
     return flow(f"""Settings are chosen by networks of full length on the last training
         images, which these networks do not see: one after the other, λ (and for dropout
-        both rates) moves to a neighbouring value while that is better, until no
+        both rates) moves to a neighbouring value while that helps, until no
         neighbour in any direction is. Values: rates {rates}; λ {penalties}. Networks of
         the test learn from all training images.""")
 
