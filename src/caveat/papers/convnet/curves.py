@@ -37,8 +37,7 @@ class CurvePoint:
     error_sd: float  # its standard deviation over groups
     log_likelihood: float  # mean log probability of the true class
     log_likelihood_se: float  # its standard error over images
-    mended: float  # images right by these draws and wrong by the standard pass
-    broken: float  # and the reverse
+    wrong: str  # the images with a wrong label, if there is one group: their numbers
 
 
 @dataclass(frozen=True)
@@ -56,35 +55,26 @@ def curve(
 ) -> Iterator[CurvePoint]:
     """The points of one network: the standard pass, then some numbers of draws."""
     standard = standard_log_probs(net, test.image)
-    yield _point(job, STANDARD, [standard], standard, test.label)
+    yield _point(job, STANDARD, [standard], test.label)
     if not sizes:
         return
     draws = drawn_logits(net, test.image, n_draws=max(sizes)).log_softmax(-1)
     for size in sizes:
-        yield _point(job, size, list(grouped(draws, size)), standard, test.label)
+        yield _point(job, size, list(grouped(draws, size)), test.label)
 
 
-def _point(
-    job: NetJob, size: int, groups: list[Tensor], standard: Tensor, label: Tensor
-) -> CurvePoint:
+def _point(job: NetJob, size: int, groups: list[Tensor], label: Tensor) -> CurvePoint:
     scores = [LabelScore.of(group, label) for group in groups]
     errors = [score.error for score in scores]
-    was_right = standard.argmax(-1) == label
-    right = torch.stack([group.argmax(-1) == label for group in groups])
+    wrong = (groups[0].argmax(-1) != label).nonzero().flatten().tolist()
     return CurvePoint(
         *(job.dropout, job.n_steps, job.seed, size, len(groups), len(label)),
         float(np.mean(errors)),
         float(np.std(errors, ddof=1)) if errors[1:] else 0.0,
         float(np.mean([score.log_likelihood for score in scores])),
         float(np.mean([score.log_likelihood_se for score in scores])),
-        _count(right & ~was_right),
-        _count(~right & was_right),
+        "" if errors[1:] else " ".join(map(str, wrong)),
     )
-
-
-def _count(found: Tensor) -> float:
-    """Images per group."""
-    return float(found.double().sum(1).mean())
 
 
 def feature_growth(net: nn.Sequential, test: Labelled) -> list[float]:

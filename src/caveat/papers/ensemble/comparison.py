@@ -1,7 +1,9 @@
-"""MC dropout and ensembles, scored by passes at test time and by epochs of training."""
+"""MC dropout and ensembles, scored by passes at test time and by length of training."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -9,55 +11,58 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from caveat.papers.ensemble.networks import Kind, Perceptron
+from caveat.papers.ensemble.networks import Kind, NetworkJob
 from caveat.papers.lenet import (
     Images,
     LabelScore,
-    NetStore,
     drawn_logits,
     grouped,
     standard_log_probs,
 )
 
-PENALTIES = (0.0, 1e-5, 1e-4)
-PLAIN = tuple(Kind((0.0, 0.0, 0.0), penalty) for penalty in PENALTIES)
-DROPOUT = (
-    Kind((0.0, 0.1, 0.1), 0.0),
-    Kind((0.0, 0.25, 0.25), 0.0),
-    Kind((0.1, 0.25, 0.25), 0.0),
-    Kind((0.2, 0.5, 0.5), 0.0),
-)
 N_MEMBERS = 5
 MC, STANDARD, SINGLE = "MC dropout", "averaged weights", "plain"
 LONG, SHORT = "ensemble", "short ensemble"
+VALIDATION, TEST = "validation", "test"
 
 
 @dataclass(frozen=True)
 class EnsembleEffort:
-    """How much work to put in."""
+    """How much work to put into one kind of network."""
 
-    epochs: int  # of a network; a short one has a fifth of them
+    length: int  # epochs of a perceptron, steps of a LeNet; short ones have a fifth
     n_replicates: int  # independent repetitions of everything
     sizes: tuple[int, ...]  # numbers of draws, the largest last
     n_images: int | None  # to test on; None for all
     n_train: int | None  # to train on; None for all
     n_held_out: int  # the last training images, on which settings are chosen
     n_tried: int  # networks of each setting, to choose by
+    n_tried_draws: int  # of each of these
 
 
 @dataclass(frozen=True)
 class Result:
     """One way to predict."""
 
+    network: str
     part: str  # "validation" or "test"
     replicate: int
     method: str
-    kind: str
+    early_rate: float
+    late_rate: float
+    l2_penalty: float
     n_passes: int  # through a network, per image
-    epochs: int  # of training, all networks together
+    length: int  # of training, all networks together
     n_groups: int  # of draws, or sets of members, that the numbers are averages of
     error: float  # share of wrong labels
     log_likelihood: float  # mean log probability of the true class
+    seconds: float  # CPU time of the job, shared out over its results
+
+    @property
+    def kind(self) -> Kind:
+        """Of network."""
+        rates = self.early_rate, self.late_rate
+        return Kind(self.network, *rates, self.l2_penalty)
 
 
 @dataclass(frozen=True)
@@ -73,88 +78,97 @@ class EnsembleJob:
     method: str
     kind: Kind
 
-    def nets(self, images: Images, effort: EnsembleEffort) -> list[Perceptron]:
+    def nets(self, images: Images, effort: EnsembleEffort) -> list[NetworkJob]:
         """The networks; those to be tried do not see the images held out."""
-        if self.part == "validation":
+        if self.part == VALIDATION:
             rest = len(images.train) - effort.n_held_out
             n_train = min(rest, effort.n_train or rest)
-            return [Perceptron(self.kind, effort.epochs, self.replicate, n_train)]
-        epochs = effort.epochs // (N_MEMBERS if self.method == SHORT else 1)
+            return [NetworkJob(self.kind, effort.length, self.replicate, n_train)]
+        length = effort.length // (N_MEMBERS if self.method == SHORT else 1)
         first = 100 * (self.replicate + 1)
         count = 1 if self.method == MC else N_MEMBERS
         seeds = range(first, first + count)
-        return [Perceptron(self.kind, epochs, s, effort.n_train) for s in seeds]
+        return [NetworkJob(self.kind, length, s, effort.n_train) for s in seeds]
 
     def ways(self, effort: EnsembleEffort) -> list[tuple[str, int]]:
         """The ways to predict that it compares: methods, with numbers of passes."""
-        if self.part == "validation":
-            return [(self.method, max(effort.sizes) if self.method == MC else 1)]
+        if self.part == VALIDATION:
+            return [(self.method, effort.n_tried_draws if self.method == MC else 1)]
         if self.method == MC:
             return [(STANDARD, 1), *((MC, size) for size in effort.sizes)]
         return [(self.method, size) for size in range(1, N_MEMBERS + 1)]
 
 
-def trials(n_tried: int) -> list[EnsembleJob]:
-    """The networks by which drop rates and penalties are chosen, so many of each."""
-    methods = [(SINGLE, kind) for kind in PLAIN] + [(MC, kind) for kind in DROPOUT]
+def trials(kinds: Iterable[Kind], n_tried: int) -> list[EnsembleJob]:
+    """The networks by which kinds are compared, so many of each."""
     return [
-        EnsembleJob("validation", k, *method)
-        for method in methods
+        EnsembleJob(VALIDATION, k, SINGLE if kind.is_plain else MC, kind)
+        for kind in kinds
         for k in range(n_tried)
     ]
 
 
-def best(kinds: Sequence[Kind], validation: Sequence[Result]) -> Kind:
-    """The kind with the largest log-likelihood on held-out images, on average."""
+def scores(results: Sequence[Result], n_tried: int) -> dict[Kind, float]:
+    """Average log-likelihoods on held-out images, of kinds with all their networks.
 
-    def score(kind: Kind) -> float:
-        own = [r.log_likelihood for r in validation if r.kind == str(kind)]
-        return float(np.mean(own))
-
-    return max(kinds, key=score)
-
-
-def is_at_end(kind: Kind) -> bool:
-    """Whether the search might have gone on beyond; rates and penalties of 0 cannot."""
-    if kind in PLAIN:
-        return kind.l2_penalty == max(PENALTIES)
-    hidden, all_hidden = kind.drop_rates[-1], [k.drop_rates[-1] for k in DROPOUT]
-    return hidden in (min(all_hidden), max(all_hidden))
+    To the digits that the file keeps, so that a search that is gone on with takes the
+    same road.
+    """
+    found = defaultdict(list)
+    for result in results:
+        if result.part == VALIDATION:
+            found[result.kind].append(float(f"{result.log_likelihood:.6g}"))
+    return {
+        kind: float(np.mean(own)) for kind, own in found.items() if len(own) >= n_tried
+    }
 
 
-def run_job(
-    job: EnsembleJob, store: NetStore, images: Images, effort: EnsembleEffort
-) -> list[Result]:
+def run_job(job: EnsembleJob, images: Images, effort: EnsembleEffort) -> list[Result]:
     """Train and score the networks of a job, in all its ways to predict."""
+    start = time.process_time()
     held_out, test = images.train.last(effort.n_held_out), images.test
-    data = held_out if job.part == "validation" else test.first(effort.n_images)
-    nets = job.nets(images, effort)
-    answers = _Answers(store, nets, data.image, max(effort.sizes))
+    data = held_out if job.part == VALIDATION else test.first(effort.n_images)
+    nets, ways = job.nets(images, effort), job.ways(effort)
+    answers = _Answers(nets, images, data.image, max(n for _, n in ways))
     found = []
-    for method, n_passes in job.ways(effort):
+    for method, n_passes in ways:
         groups = answers.draws(n_passes) if method == MC else answers.members(n_passes)
-        scores = [LabelScore.of(group, data.label) for group in groups]
-        n_nets = 1 if method == MC else n_passes
-        found.append(
-            Result(
-                *(job.part, job.replicate, method, str(job.kind), n_passes),
-                n_nets * nets[0].epochs,
-                len(scores),
-                float(np.mean([score.error for score in scores])),
-                float(np.mean([score.log_likelihood for score in scores])),
-            )
-        )
-    return found
+        own = [LabelScore.of(group, data.label) for group in groups]
+        found.append(_result(job, nets[0].length, (method, n_passes), own))
+    seconds = (time.process_time() - start) / len(ways)
+    return [replace(result, seconds=seconds) for result in found]
+
+
+def _result(
+    job: EnsembleJob, length: int, way: tuple[str, int], own: Sequence[LabelScore]
+) -> Result:
+    """The average of some scores; how long it took is not known yet."""
+    (method, n_passes), kind = way, job.kind
+    return Result(
+        network=kind.network,
+        part=job.part,
+        replicate=job.replicate,
+        method=method,
+        early_rate=kind.early_rate,
+        late_rate=kind.late_rate,
+        l2_penalty=kind.l2_penalty,
+        n_passes=n_passes,
+        length=length * (1 if method == MC else n_passes),
+        n_groups=len(own),
+        error=float(np.mean([score.error for score in own])),
+        log_likelihood=float(np.mean([score.log_likelihood for score in own])),
+        seconds=0.0,
+    )
 
 
 class _Answers:
     """Log probabilities (images, classes) by the networks of a job."""
 
     def __init__(
-        self, store: NetStore, nets: Sequence[Perceptron], image: Tensor, n_draws: int
+        self, nets: Sequence[NetworkJob], images: Images, image: Tensor, n_draws: int
     ) -> None:
         self._image, self._n_draws, self._seed = image, n_draws, nets[0].seed
-        self._nets = [store.get(net) for net in nets]
+        self._nets = [net.run(images) for net in nets]
 
     def draws(self, size: int) -> Iterator[Tensor]:
         """By disjoint groups of so many draws of the first network."""
