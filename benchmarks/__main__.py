@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import (
+    bench_digits,
     bench_error,
     bench_export,
     bench_eyes,
@@ -35,6 +36,7 @@ ALL = (
     bench_linear,
     bench_tables,
     bench_eyes,
+    bench_digits,
     bench_export,
     bench_peers,
 )

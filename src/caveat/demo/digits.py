@@ -204,10 +204,12 @@ def run(folder: Path, effort: DigitsEffort, *, seed: int) -> Report:
     )
 
 
-def train(task: DigitsTask, effort: DigitsEffort, *, seed: int) -> nn.Sequential:
+def train(
+    task: DigitsTask, effort: DigitsEffort, *, seed: int, last_only: bool = False
+) -> nn.Sequential:
     """The LeNet, trained."""
     generator = torch.Generator().manual_seed(seed)
-    net = make_net(generator)
+    net = make_net(generator, last_only=last_only)
     groups = weight_decay_groups(
         net,
         precision=1.0,
@@ -228,18 +230,22 @@ def train(task: DigitsTask, effort: DigitsEffort, *, seed: int) -> nn.Sequential
     return net
 
 
-def make_net(generator: torch.Generator) -> nn.Sequential:
-    """20 and 50 filters, 500 units, dropout before all weight layers but the first."""
+def make_net(generator: torch.Generator, *, last_only: bool = False) -> nn.Sequential:
+    """20 and 50 filters, 500 units, dropout before all weight layers but the first.
+
+    With ``last_only`` before the last alone, as in the paper's network.
+    """
+    early = 0.0 if last_only else DROP_RATE
     return nn.Sequential(
         layer(nn.Conv2d, 1, 20, 5, generator=generator),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.Dropout(DROP_RATE),
+        nn.Dropout(early),
         layer(nn.Conv2d, 20, 50, 5, generator=generator),
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Dropout(DROP_RATE),
+        nn.Dropout(early),
         layer(nn.Linear, 200, 500, generator=generator),
         nn.ReLU(),
         nn.Dropout(DROP_RATE),
