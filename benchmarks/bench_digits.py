@@ -1,9 +1,9 @@
 """The digits of ``caveat demo`` over several seeds: errors, and doubt where it is due.
 
-A LeNet with dropout before every weight layer but the first, as the demo has it, and one
-with dropout before the last alone, as the paper's. A seed is a split of the images, the
-first weights, the batches and the masks. Architecture and settings were chosen by the
-validation images of seed 0; the 1s that are turned are validation images.
+A LeNet with dropout before every weight layer but the first, as the demo has it, and
+one with dropout before the last alone, as the paper's. A seed is a split of the images,
+the first weights, the batches and the masks. Architecture and settings were chosen by
+the validation images of seed 0; the 1s that are turned are validation images.
 """
 
 import argparse
