@@ -50,3 +50,13 @@ def test_the_table_quoted_from_figure_6_is_that_of_its_page():
 
 def lines_of(name):
     return (DOCS / name).read_text().splitlines()
+
+
+def test_sure_mistakes_are_quoted_from_the_page_of_figure_4():
+    page = (DOCS / "results" / "mnist.md").read_text()
+    pattern = r"(\d+) are taken for another digit than 1; (\d+) of these"
+    (total, sure), text = (
+        re.findall(pattern, page)[0],
+        (DOCS / "gotchas.md").read_text(),
+    )
+    assert f"{sure} of {total} such" in text
