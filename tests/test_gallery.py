@@ -35,10 +35,13 @@ def test_links_of_the_gallery_lead_somewhere(link):
     assert (DOCS / link).exists()
 
 
-@pytest.mark.parametrize("path", sorted((DOCS / "results").glob("*.png")))
-def test_every_figure_of_the_results_is_shown(path):
-    pages = [GALLERY, *(page.read_text() for page in DOCS.glob("*.md"))]
-    assert any(f"(results/{path.name})" in page for page in pages)
+FIGURES = [*(DOCS / "figures").glob("*.png"), *(DOCS / "results").glob("*.png")]
+
+
+@pytest.mark.parametrize("path", sorted(FIGURES), ids=lambda path: path.name)
+def test_every_stored_figure_is_shown(path):
+    pages = [page.read_text() for page in DOCS.glob("*.md")]
+    assert any(f"({path.parent.name}/{path.name})" in page for page in pages)
 
 
 def test_the_table_quoted_from_figure_6_is_that_of_its_page():
