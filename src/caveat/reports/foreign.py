@@ -80,13 +80,18 @@ def _of_rows(subject: AnySubject, foreign: Predictive) -> tuple[str, str]:
         f"{percent(found.value)} ({term('AUROC')}, ± {percent(found.error)}): the "
         f"{subject.score_words} {told}."
     )
+    return finding, _overlap(subject, strange, f"AUROC {found.value:.3f}.")
+
+
+def _overlap(subject: AnySubject, strange: Array, told: str) -> str:
+    """The scores of familiar rows, and those of foreign ones over them."""
     both = np.concatenate([subject.scores, strange])
     edges, _, beyond = histogram(both)
     shares = [np.histogram(v, edges)[0] / len(v) for v in (subject.scores, strange)]
     chart = Chart(
         "chart-ood",
         f"The {subject.score_words} of familiar and of foreign rows",
-        f"AUROC {found.value:.3f}.",
+        told,
         Scale(float(edges[0]), float(edges[-1])),
         Scale.around(*shares, least=0.0, pad=0.08),
         subject.score_words,
@@ -104,7 +109,7 @@ def _of_rows(subject: AnySubject, foreign: Predictive) -> tuple[str, str]:
     caption = f"{count(len(strange), 'foreign row')}."
     if beyond:
         caption += f" {count(beyond, 'row')} beyond the right end."
-    return finding, grid(figure(chart, signs, caption))
+    return grid(figure(chart, signs, caption))
 
 
 def _of_scores(subject: AnySubject, scores: Array) -> tuple[str, str]:

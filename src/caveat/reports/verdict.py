@@ -187,6 +187,10 @@ def deferral_sentence(subject: ReportSubject, deferred: Deferred) -> Sentence:
             f"Too few rows to say what handing the least certain 10 % to a person "
             f"buys: that is {count(deferred.n_deferred, 'row')} here.",
         )
+    return _gain_sentence(subject, deferred)
+
+
+def _gain_sentence(subject: ReportSubject, deferred: Deferred) -> Sentence:
     change = (
         f"the {term(subject.risk_words)} of the rest from "
         f"{subject.risk(deferred.before)} to {subject.risk(deferred.after)}"
