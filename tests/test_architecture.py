@@ -134,7 +134,7 @@ def packages() -> list[str]:
     """All that users import from: not papers, nor the insides of sampling."""
     folders = (p.parent.relative_to(PACKAGE).parts for p in FILES)
     names = {".".join(["caveat", *parts]) for parts in folders}
-    inner = ("caveat.papers", "caveat.sampling.")
+    inner = ("caveat._", "caveat.papers", "caveat.sampling.")
     return sorted(name for name in names if not name.startswith(inner))
 
 

@@ -20,6 +20,7 @@ from caveat._random import (
     stream_key,
 )
 from caveat.errors import InputTypeError
+from tests.hashing import mixed_by_hand
 
 KEY = stream_key(0, "test")
 REJECT = 1e-6
@@ -142,14 +143,6 @@ def test_pinned_keys(address, key):
 @pytest.mark.parametrize(("name", "found"), HASHES.items())
 def test_pinned_hashes(name, found):
     assert stream_hash(name) == found
-
-
-def mixed_by_hand(value):
-    """The finaliser of SplitMix64 on unsigned 64-bit integers, from its paper."""
-    value %= 2**64
-    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
-    return value ^ (value >> 31)
 
 
 @pytest.mark.parametrize("seed", [0, 1, -1, 2**63, 987654321])

@@ -19,6 +19,7 @@ from caveat._strata import (
     slices_of,
     stratified_uniform,
 )
+from tests.hashing import mixed_by_hand
 
 KEY = stream_key(0, "test")
 REJECT = 1e-6
@@ -140,13 +141,6 @@ NUMBERS = [
 ]
 
 
-def mix(value):
-    value %= 2**64
-    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
-    return value ^ (value >> 31)
-
-
 def word_by_hand(key, number, rate, unit):
     """The design on Python's whole numbers: in which draws of a slice unit is dropped.
 
@@ -154,14 +148,16 @@ def word_by_hand(key, number, rate, unit):
     """
     golden = 0x9E3779B97F4A7C15
     block, own = divmod(number, 4)
-    base = mix(mix(key + golden * (block + 1)) + unit * (mix(golden) | 1))
+    base = mixed_by_hand(
+        mixed_by_hand(key + golden * (block + 1)) + unit * (mixed_by_hand(golden) | 1)
+    )
     fewest, rest = int(64 * rate), 64 * rate % 1
     as_signed = base - 2**64 if base >> 63 else base
     total = fewest + (as_signed < rest * 2**64 - 2**63)
     turn = list(itertools.permutations(range(4)))[(base % 2**32) * 24 >> 32]
     count = total // 4 + (turn[own] < total % 4)
     words = [word for word in range(2**16) if word.bit_count() == count]
-    bits = mix(base + golden * (own + 1)) >> 32
+    bits = mixed_by_hand(base + golden * (own + 1)) >> 32
     return words[bits * len(words) >> 32]
 
 

@@ -19,7 +19,8 @@ from caveat.estimators.tables.ridge import Ridge
 from caveat.exporting.building import build
 from caveat.exporting.fitted import Pooled
 from caveat.exporting.hashing import normal_quantile
-from caveat.exporting.pools import ColumnViews, gamma_factors
+from caveat.exporting.pooling import gamma_factors
+from caveat.exporting.pools import ColumnViews
 from caveat.exporting.subjects import Question
 from caveat.training.members import Architecture
 from tests.estimators.tables.data import CHEAPEST

@@ -12,7 +12,7 @@ import pytest
 from caveat.serve import Limits
 from caveat.serve.asking import Settings
 from caveat.serve.batching import Batcher, QueuedJob
-from caveat.serve.models import served
+from caveat.serve.kinds import served
 from caveat.serve.refusing import RefusedError
 from tests.serve.running import CLIENT, ROW, ask, serving
 

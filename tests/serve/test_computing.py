@@ -5,7 +5,7 @@ import pytest
 
 from caveat.serve.asking import Settings
 from caveat.serve.computing import SIZES, answer, padded
-from caveat.serve.models import served
+from caveat.serve.kinds import served
 
 
 def rows(count):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from caveat.serve.models import served
+from caveat.serve.kinds import served
 from caveat.serve.schemas import infer_body, infer_schema, rows_body, rows_schema
 from tests.serve.running import ROW, ask
 

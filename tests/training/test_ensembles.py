@@ -207,5 +207,5 @@ def test_each_problem_has_its_own_rows_and_seed():
 def test_divergence_is_known():
     with pytest.warns(UserWarning, match="diverged"):
         ensemble, _, _ = fit(SPEC.vary(learning_rate=1e30))
-    assert ensemble.has_diverged
-    assert not fit()[0].has_diverged
+    assert ensemble.trained.diverged
+    assert not fit()[0].trained.diverged

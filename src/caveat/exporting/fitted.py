@@ -20,12 +20,12 @@ from caveat.estimators.tables.regression import (
     TableRegression,
 )
 from caveat.exporting.drawing import SiteNoise
+from caveat.exporting.pooling import PoolSummary
 from caveat.exporting.pools import (
     BEYOND_PATH,
     NETS_PATH,
     NOISE_PATH,
     ClassPool,
-    PoolSummary,
     RegressionPool,
 )
 from caveat.exporting.subjects import ExportSubject, Question, answers_of

@@ -1,18 +1,15 @@
 """Pools of the estimators' presets as modules: columns, lines, networks, noise.
 
 A pass of such a module is one turn: each network once, and as many numbers for the
-lines. What only all draws together tell (the mean of a network, around which its draws
-are centred; the noise, which depends on the mean) is done by :class:`PoolSummary`.
+lines. What only all draws together tell is in :mod:`caveat.exporting.pooling`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import gammainccinv, gammaincinv, ndtr
 from torch import Tensor, nn
 
 from caveat.estimators.tables.classification import (
@@ -27,27 +24,15 @@ from caveat.estimators.tables.noise import NoiseLaw
 from caveat.estimators.tables.regression import (
     BACK,
     FARTHEST,
-    LEAST_NOISE,
     LINES,
     Bent,
     TableRegression,
 )
 from caveat.estimators.tables.ridge import Ridge
-from caveat.exporting.hashing import normal_quantile
-from caveat.exporting.summaries import (
-    DRAWS,
-    ClassSummary,
-    DrawSummary,
-    RegressionSummary,
-    State,
-    mixture_interval,
-    pooled,
-)
+from caveat.exporting.pooling import doubles
 
-LINES_PATH, NETS_PATH, NOISE_PATH, BEYOND_PATH = "lines", "nets", "noise", "beyond"
+NETS_PATH, NOISE_PATH, BEYOND_PATH = "nets", "noise", "beyond"
 _TINY = 1e-8  # as in ``Ridge.draws``
-_REACH, _CELLS = 7.0, 4096  # of a table of quantiles: standard deviations
-_STEP = 2.0 * _REACH / _CELLS
 
 
 class ColumnViews(nn.Module):
@@ -63,7 +48,7 @@ class ColumnViews(nn.Module):
     def __init__(self, columns: Columns) -> None:
         super().__init__()
         for name in ("low", "high", "least", "most", "centre", "scale"):
-            self.register_buffer(name, _buffer(getattr(columns, name)))
+            self.register_buffer(name, doubles(getattr(columns, name)))
         self._codes = _buffers(self, "codes", columns.levels)
         self._knots = _buffers(self, "knots", columns.knots)
 
@@ -99,7 +84,7 @@ class StraightLine(nn.Module):
     def __init__(self, line: Ridge | Logistic) -> None:
         super().__init__()
         for name in ("mean", "scale", "weights", "intercept"):
-            self.register_buffer(name, _buffer(getattr(line, name)))
+            self.register_buffer(name, doubles(getattr(line, name)))
 
     def forward(self, x: Tensor) -> Tensor:
         """Means, (rows, outputs)."""
@@ -125,7 +110,7 @@ class DrawnLine(StraightLine):
     def __init__(self, line: Ridge, turns: int) -> None:
         super().__init__(line)
         for name in ("basis", "spread", "free", "level"):
-            self.register_buffer(name, _buffer(getattr(line, name)))
+            self.register_buffer(name, doubles(getattr(line, name)))
         self._turns = turns
 
     def forward(self, x: Tensor) -> Tensor:
@@ -165,7 +150,7 @@ class Level(nn.Module):
 
     def __init__(self, level: NDArray[Any], turns: int) -> None:
         super().__init__()
-        self.register_buffer("level", _buffer(level))
+        self.register_buffer("level", doubles(level))
         self._turns = turns
 
     def forward(self, x: Tensor) -> Tensor:
@@ -190,7 +175,7 @@ class Networks(nn.Module):
         super().__init__()
         self.members = nn.ModuleList(net.double() for net in nets.modules())
         for name in ("mean", "scale", "units"):
-            self.register_buffer(name, _buffer(getattr(nets, name)))
+            self.register_buffer(name, doubles(getattr(nets, name)))
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of each under its masks, (rows, networks, outputs)."""
@@ -243,7 +228,7 @@ class RegressionPool(nn.Module):
         zeros = x.new_zeros(x.shape[0], self.turns, self._shares.shape[1])
         plain = centred = zeros
         for place, (view, net_view) in enumerate(self._views):
-            key, share = str(place), _buffer(self._shares[place])
+            key, share = str(place), doubles(self._shares[place])
             if key in self.lines:
                 plain = plain + share * self.lines[key](views[view])
                 continue
@@ -279,7 +264,7 @@ class RegressionPool(nn.Module):
         views = self.columns(x)
         found = x.new_zeros(x.shape[0], self._shares.shape[1])
         for place, (view, net_view) in enumerate(self._views):
-            key, share = str(place), _buffer(self._shares[place])
+            key, share = str(place), doubles(self._shares[place])
             part: Any = self.lines[key] if key in self.lines else self.nets[key]
             if key in self.lines:
                 found = found + share * part.means(views[view])
@@ -327,7 +312,7 @@ class ClassPool(nn.Module):
         self.columns = ColumnViews(table.columns)
         self._views, self._weights = [], table.weights
         self.lines, self.nets = nn.ModuleDict(), nn.ModuleDict()
-        self.register_buffer("prior", _buffer(table.prior))
+        self.register_buffer("prior", doubles(table.prior))
         self.noise = NoiseNumbers((NoiseLaw(1.0, 0.0, 2.0),), self.turns)
         for place, (name, part) in enumerate(
             zip(table.names, table.parts, strict=True)
@@ -356,182 +341,8 @@ class ClassPool(nn.Module):
                 own = _tame(self.lines[key](views[view])).unsqueeze(1)
             else:
                 own = self.prior
-            found = found + _buffer(weight) * own
+            found = found + doubles(weight) * own
         return found.unsqueeze(2)
-
-
-@final
-@dataclass(frozen=True)
-class PoolSummary(DrawSummary):
-    """What the draws of a pool tell when all of them are there.
-
-    Attributes
-    ----------
-    table : TableRegression or TableClassification
-    level : float
-        Of intervals.
-    is_vector : bool
-        There is one output, and no axis for it.
-    """
-
-    table: TableRegression | TableClassification
-    level: float = 0.95
-    is_vector: bool = False
-
-    @property
-    def meanings(self) -> Mapping[str, str]:
-        if isinstance(self.table, TableClassification):
-            return ClassSummary(self.wanted, self.dtype).meanings
-        one = torch.ones(())
-        return RegressionSummary(self.wanted, self.dtype, one, self.level).meanings
-
-    @property
-    def keeps_draws(self) -> bool:
-        return True
-
-    def of_output(self, block: Tensor) -> Tensor:
-        return block
-
-    def initial(self, shape: Sequence[Any]) -> State:
-        return ()
-
-    def sums(self, block: Tensor) -> State:
-        return ()
-
-    def answers(self, state: State) -> dict[str, Tensor]:
-        return {}
-
-    def of_draws(self, kept: Tensor) -> dict[str, Tensor]:
-        """From (turns made, rows, turns, parts, outputs)."""
-        if isinstance(self.table, TableClassification):
-            logits = pooled(_centred(kept[:, :, :, 0]))
-            of_classes = ClassSummary(self.wanted, self.dtype)
-            found = of_classes.answers(of_classes.sums(logits))
-            return found | {DRAWS: logits}
-        return self._regression(self.table, kept)
-
-    def _regression(self, table: TableRegression, kept: Tensor) -> dict[str, Tensor]:
-        standard = pooled(kept[:, :, :, 0] + _centred(kept[:, :, :, 1]))
-        logs, numbers = kept[0, :, 0, 2], pooled(kept[:, :, :, 3])
-        if table.spreads is not None:
-            line, count = table.spreads, standard.shape[-1]
-            z = (standard.mean(0) - _buffer(line.mean[-count:])) / _buffer(
-                line.scale[-count:]
-            )
-            logs = logs + z @ _buffer(line.weights[-count:])
-        beyond = pooled(kept[:, :, :, 4])
-        standard = standard + (beyond - beyond.mean(0))
-        each = [
-            _noise_variance(law, logs[:, d], numbers[:, :, d])
-            for d, law in enumerate(table.laws)
-        ]
-        variance, middle = (torch.stack(parts, -1) for parts in zip(*each, strict=True))
-        standard, variance = _smooth(standard, variance, middle)
-        scale = _buffer(table.scale)
-        means = standard * scale + _buffer(table.centre)
-        noise = variance * scale.square()
-        if self.is_vector:
-            means, noise = means.squeeze(-1), noise.squeeze(-1)
-        mean = means.mean(0)
-        epistemic = (means - mean).square().mean(0)
-        total = epistemic + noise.mean(0)
-        found = {
-            "mean": mean,
-            "std": total.sqrt(),
-            "variance": total,
-            "epistemic_variance": epistemic,
-            DRAWS: means,
-        }
-        if {"lower", "upper"} & set(self.wanted):
-            ends = mixture_interval(means, noise.reciprocal(), self.level)
-            found |= {"lower": ends[0], "upper": ends[1]}
-        return {name: value.to(self.dtype) for name, value in found.items()}
-
-
-def _noise_variance(
-    law: NoiseLaw, logs: Tensor, numbers: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Of each draw and row, in standard units, as ``NoiseLaw`` has it; of the middle.
-
-    The middle is that of the precisions of a row, (rows,).
-    """
-    scales = (law.std * torch.exp(law.strength * logs)).clamp_min(law.least)
-    squares = scales.square()
-    if not np.isfinite(law.df):
-        return squares.expand_as(numbers), squares
-    ranks = numbers.argsort(0).argsort(0).to(torch.float64)
-    count = torch.ones_like(numbers[:, :1]).sum(0)
-    quantiles = normal_quantile((ranks + 0.5) / count)
-    middle = normal_quantile(((count / 2.0).floor() + 0.5) / count)
-    return (
-        squares / gamma_factors(law.df, quantiles),
-        squares / gamma_factors(law.df, middle),
-    )
-
-
-def _smooth(means: Tensor, variance: Tensor, middle: Tensor) -> tuple[Tensor, Tensor]:
-    """That of ``TableRegression``, of draws (draws, rows, outputs)."""
-    mean = means.mean(0)
-    spread = (means - mean).square().mean(0)
-    least = LEAST_NOISE * (spread + middle)
-    narrow, one = middle < least, torch.ones_like(spread)
-    nearer = (1.0 - LEAST_NOISE) * (spread + middle) / torch.where(narrow, spread, one)
-    means = mean + (means - mean) * torch.where(narrow, nearer, one).sqrt()
-    return means, variance * torch.where(narrow, least / middle, one)
-
-
-def gamma_factors(df: float, z: Tensor) -> Tensor:
-    """Quantiles of a gamma law of mean 1 at those of a normal one.
-
-    Parameters
-    ----------
-    df : float
-        Degrees of freedom.
-    z : Tensor
-        Normal quantiles.
-
-    Returns
-    -------
-    Tensor, of the same shape
-    """
-    at = (z.clamp(-_REACH, _REACH) + _REACH) / _STEP
-    cell = at.floor().clamp(1.0, _CELLS - 2.0)
-    t = (at - cell).unsqueeze(-1)
-    # Through the four points around it (Lagrange).
-    parts = [
-        -t * (t - 1.0) * (t - 2.0) / 6.0,
-        (t * t - 1.0) * (t - 2.0) / 2.0,
-        -t * (t + 1.0) * (t - 2.0) / 2.0,
-        t * (t * t - 1.0) / 6.0,
-    ]
-    logs = _buffer(gamma_logs(df))
-    table = torch.stack([logs[k : _CELLS - 2 + k] for k in range(4)], -1)
-    near = table[cell.to(torch.int64) - 1]
-    return torch.exp((near * torch.cat(parts, -1)).sum(-1))
-
-
-def gamma_logs(df: float) -> NDArray[np.float64]:
-    """Logs of quantiles of a gamma law, at those of a normal one in equal steps.
-
-    Parameters
-    ----------
-    df : float
-        Degrees of freedom; the law has mean 1 and the shape df / 2.
-
-    Returns
-    -------
-    array, shape (cells + 1,)
-    """
-    z, shape = np.linspace(-_REACH, _REACH, _CELLS + 1), 0.5 * df
-    below = gammaincinv(shape, ndtr(np.minimum(z, 0.0)))
-    above = gammainccinv(shape, ndtr(-np.maximum(z, 0.0)))
-    return np.asarray(np.log(np.where(z < 0.0, below, above) / shape))
-
-
-def _centred(kept: Tensor) -> Tensor:
-    """Draws (made, rows, networks, ...): all networks get the mean of their means."""
-    own = kept.mean(0)
-    return kept - own + own.mean(1, keepdim=True)
 
 
 def _tame(logits: Tensor) -> Tensor:
@@ -557,15 +368,11 @@ def _times(rows: Tensor, noise: Tensor) -> Tensor:
     return (rows.unsqueeze(1).unsqueeze(-1) * noise).sum(2)
 
 
-def _buffer(values: Any) -> Tensor:
-    return torch.from_numpy(np.array(values, dtype=np.float64))
-
-
 def _buffers(
     module: nn.Module, name: str, values: Sequence[NDArray[Any]]
 ) -> dict[int, str]:
     """Buffers for those that are not empty, by their places."""
     found = {i: f"{name}_{i}" for i, own in enumerate(values) if len(own)}
     for i, own in found.items():
-        module.register_buffer(own, _buffer(values[i]))
+        module.register_buffer(own, doubles(values[i]))
     return found

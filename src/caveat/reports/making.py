@@ -4,7 +4,7 @@ import json
 import platform
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from html import unescape
@@ -31,7 +31,12 @@ from caveat.reports.people import listed_rows, people_section
 from caveat.reports.section import Section
 from caveat.reports.sharpness import sharpness_section
 from caveat.reports.sites import checked_sites, site_section
-from caveat.reports.subject import AnySubject, ClassificationSubject, subject_of
+from caveat.reports.subject import (
+    AnySubject,
+    ClassificationSubject,
+    RegressionSubject,
+    subject_of,
+)
 from caveat.reports.verdict import Sentence, verdict_of
 from caveat.reports.view import HTMLReport
 
@@ -235,41 +240,44 @@ def _notes(subject: AnySubject, caught: list[warnings.WarningMessage]) -> list[s
             f"most questions stay open. Bring a hundred or more."
         )
     if isinstance(subject, ClassificationSubject):
-        absent = [
-            name
-            for name, seen in zip(subject.classes, subject.counts, strict=True)
-            if not seen
-        ]
-        if absent:
-            shown = ", ".join(name[:40] for name in absent[:5])
-            more = f" and {len(absent) - 5} more" * (len(absent) > 5)
-            found.append(
-                f"No row was observed to be {shown}{more}: nothing is known about "
-                f"how such rows are answered."
-            )
+        found += _class_notes(subject)
     else:
-        if not bool(subject.predictive.noise_variance.any()):
-            found.append(
-                "The predictive has no observation noise: its intervals are for the "
-                "output of the model, not for what will be observed."
-            )
-        measured = len(subject.measured_rows)
-        if measured < subject.n_rows:
-            found.append(
-                f"The width of intervals is the mean of {measured:,} rows drawn at "
-                f"random."
-            )
-        judged = len(subject.judged_rows)
-        if judged < subject.n_rows:
-            found.append(
-                f"Coverage and densities are judged on {judged:,} rows drawn at "
-                f"random; errors and deferral on all {subject.n_rows:,}."
-            )
+        found += _regression_notes(subject)
     found += subject.notes
     for warning in caught:
         if issubclass(warning.category, CaveatWarning):
             found.append(" ".join(str(warning.message).split()))
     return list(dict.fromkeys(_once(found)))
+
+
+def _class_notes(subject: ClassificationSubject) -> Iterator[str]:
+    seen = zip(subject.classes, subject.counts, strict=True)
+    absent = [name for name, number in seen if not number]
+    if absent:
+        shown = ", ".join(name[:40] for name in absent[:5])
+        more = f" and {len(absent) - 5} more" * (len(absent) > 5)
+        yield (
+            f"No row was observed to be {shown}{more}: nothing is known about how such "
+            f"rows are answered."
+        )
+
+
+def _regression_notes(subject: RegressionSubject) -> Iterator[str]:
+    if not bool(subject.predictive.noise_variance.any()):
+        yield (
+            "The predictive has no observation noise: its intervals are for the "
+            "output of the model, not for what will be observed."
+        )
+    measured, judged = len(subject.measured_rows), len(subject.judged_rows)
+    if measured < subject.n_rows:
+        yield (
+            f"The width of intervals is the mean of {measured:,} rows drawn at random."
+        )
+    if judged < subject.n_rows:
+        yield (
+            f"Coverage and densities are judged on {judged:,} rows drawn at random; "
+            f"errors and deferral on all {subject.n_rows:,}."
+        )
 
 
 def _once(notes: list[str]) -> list[str]:

@@ -159,10 +159,5 @@ def _cell(cell: Cell) -> str:
     return f"<td{kind}{key}>{cell.html}</td>"
 
 
-def paragraph(html: str, kind: str = "") -> str:
-    """A paragraph of HTML."""
-    return f'<p class="{kind}">{html}</p>' if kind else f"<p>{html}</p>"
-
-
 def _minus(shown: str) -> str:
     return shown.replace("-", "−")

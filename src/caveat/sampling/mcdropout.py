@@ -44,8 +44,6 @@ _NO_PRECISION = """regress needs precision=tau, the inverse variance of the nois
 If the noise has standard deviation s in the units of y, pass precision=1/s**2. To have
 it fitted on rows that trained nothing: precision="fit", calibration=(x_cal, y_cal)."""
 
-FIT = "fit"  # a precision that calibration rows tell
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

@@ -45,11 +45,6 @@ class Unit:
     stamp: tuple[int, int]
     name: str
 
-    @property
-    def ident(self) -> tuple[str, int]:
-        """Which piece it is, whatever it holds."""
-        return self.source, self.group or 0
-
 
 class UnitPlan(NamedTuple):
     """All units in order, and the files of which there are none as they are broken."""

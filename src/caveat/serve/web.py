@@ -20,9 +20,10 @@ from caveat.serve.describing import DESCRIPTION, described, docs_page, name_mode
 from caveat.serve.guarding import RequestGuard, Shortcut
 from caveat.serve.heap import settled_heap
 from caveat.serve.inferring import ROUTES, Answering, infer
+from caveat.serve.kinds import served
 from caveat.serve.limits import Limits
 from caveat.serve.metrics import Metrics
-from caveat.serve.models import ServedModel, served
+from caveat.serve.models import ServedModel
 from caveat.serve.refusing import BUSY, MEDIA, TOO_LARGE, UNKNOWN, RefusedError
 from caveat.serve.schemas import (
     answer_contents,

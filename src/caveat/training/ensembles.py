@@ -140,11 +140,6 @@ class Ensemble:
     trained: Trained
     scaling: Scaling
 
-    @property
-    def has_diverged(self) -> bool:
-        """Whether a network's weights are not finite."""
-        return bool(self.trained.diverged)
-
     def blocks(
         self,
         x: Array,

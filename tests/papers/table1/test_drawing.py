@@ -5,7 +5,7 @@ import pytest
 from caveat.papers.style import house_style
 from caveat.papers.table1.comparison import SplitMean, rows
 from caveat.papers.table1.drawing import Entry, entries, metric_figure, shown_range
-from tests.papers.table1.test_comparison import a_record
+from tests.papers.table1.records import a_record
 
 
 def entry(mean, error=0.1, *, name="VI", ours=False):

@@ -5,7 +5,7 @@ import pytest
 from caveat.papers.page import judging
 from caveat.papers.table1 import remarks
 from caveat.papers.table1.comparison import as_standard_errors, rows
-from tests.papers.table1.test_comparison import a_record
+from tests.papers.table1.records import a_record
 
 
 def flagship(**changes):

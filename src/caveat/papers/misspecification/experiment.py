@@ -20,7 +20,7 @@ from caveat.papers.misspecification.simulation import (
     summarise,
 )
 from caveat.papers.page import Claim, Part, claim, flow, table, verdict
-from caveat.papers.style import ink, panels
+from caveat.papers.style import ink, legend_below, panels
 
 _PAR = 0.02  # difference in error, relative, up to which two methods are on par
 _CLEAR = 3.0  # standard errors from which a difference is clear
@@ -231,5 +231,5 @@ class Misspecification(Experiment[Job, ModelRecord]):
             _rates_above(axes)
             axes.set_title(f"p = {n_features} (n = {N_ROWS})")
         grid[-1, 1].set_xlabel("λ0 of ridge, n f/(1 - f) of dropout")
-        grid[0, 0].legend(loc="upper left")
+        legend_below(figure, grid[0, 0], ncols=2)
         return figure

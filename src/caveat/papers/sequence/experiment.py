@@ -238,7 +238,8 @@ _COLUMNS = {
     "error": "validation\nerror",
     "log_likelihood": "validation\nlog-likelihood",
 }
-_UNITS = {"ratings": "ratings (RMSE)", "sentiment": "SST-2 (share wrong)"}
+_TITLES = {"ratings": "ratings", "sentiment": "SST-2"}
+_DRAWN_ERRORS = {"ratings": "RMSE", "sentiment": "share wrong"}
 
 
 def _curve(axes: Axes, own: LearningCurves, column: str, k: int) -> None:
@@ -330,7 +331,8 @@ class MaskPerSequence(Experiment[ReaderJob, ReaderRecord]):
             for axes, column in zip(row, _COLUMNS, strict=True):
                 for k, own in enumerate(curves):
                     _curve(axes, own, column, k)
-            row[0].set_ylabel(_UNITS[task])
+            row[0].set_ylabel(_TITLES[task])
+            row[1].set_ylabel(_DRAWN_ERRORS[task])
         for axes, title in zip(grid[0], _COLUMNS.values(), strict=True):
             axes.set_title(title)
         name_outer(grid, x="epoch")

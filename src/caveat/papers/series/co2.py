@@ -108,12 +108,11 @@ def _standard(curves: Curves) -> Claim:
     with fair(curve):
         return claim(
             """The standard dropout NN model (fig. 2a) predicts value 0 for point x*
-            with
-            high confidence, even though it is clearly not a sensible prediction.""",
+            with high confidence, even though it is clearly not a sensible
+            prediction.""",
             f"""A number with no doubt attached: {verdict(bare)}; it is
-            {value(curve):+.2f},
-            and {truth:+.2f} was measured. That it is 0 (within {_NEAR_ZERO:g}):
-            {verdict(abs(value(curve)) < _NEAR_ZERO)}.""",
+            {value(curve):+.2f}, and {truth:+.2f} was measured. That it is 0 (within
+            {_NEAR_ZERO:g}): {verdict(abs(value(curve)) < _NEAR_ZERO)}.""",
         )
 
 
@@ -136,8 +135,7 @@ def _relu(curves: Curves) -> Claim:
             f"""At x* the sd is {growth(curve):.1f} times that on the data (at least
             {GROWS:g}), and at {FAR:g} x* it is {beyond(curve):.1f} times that at x*
             (more than {SATURATED:g}): {verdict(grown)}. The GP with the kernel of such
-            nets: {growth(limit):.1f} and
-            {beyond(limit):.1f} times.""",
+            nets: {growth(limit):.1f} and {beyond(limit):.1f} times.""",
         )
 
 
@@ -171,15 +169,12 @@ def _rates(curves: Curves) -> Claim:
         return claim(
             """Models initialised with dropout probability 0.1 initially exhibit smaller
             uncertainty than the ones initialised with dropout probability 0.2, but
-            towards
-            the end of the optimisation when the model has converged the uncertainty is
-            almost undistinguishable.""",
+            towards the end of the optimisation when the model has converged the
+            uncertainty is almost undistinguishable.""",
             f"""Over all months the sd with 0.2 is {before:.2f} times that with 0.1
-            before
-            training, so smaller with 0.1: {verdict(before > 1.0)}. At the end of ours
-            it is
-            {after:.2f} times; alike (within a factor of {ALIKE:g}): {verdict(alike)}.
-            Ours differ in the drop rate only.""",
+            before training, so smaller with 0.1: {verdict(before > 1.0)}. At the end of
+            ours it is {after:.2f} times; alike (within a factor of {ALIKE:g}):
+            {verdict(alike)}. Ours differ in the drop rate only.""",
         )
 
 
@@ -193,11 +188,9 @@ def _depth(curves: Curves) -> Claim:
             """Not plotted are the models with 4 layers as these converge to the same
             results.""",
             f"""The means of 4 and 5 layers differ by {gap:.2f} (root mean square over
-            all
-            months; the sd of 5 layers is {deep.sd:.2f}), and the sd of 4 layers is
+            all months; the sd of 5 layers is {deep.sd:.2f}), and the sd of 4 layers is
             {ratio:.2f} times that of 5. The same, that is closer than one sd and
-            within a
-            factor of {ALIKE:g}: {verdict(same)}.""",
+            within a factor of {ALIKE:g}: {verdict(same)}.""",
         )
 
 
@@ -234,10 +227,8 @@ def _truth(curves: Curves) -> Claim:
             """in total, predictive mean plus/minus 2 standard deviations are shown,
             representing 95% confidence""",
             f"""Of the later months within 2 sd: {shares}. At least 90% for the ReLU
-            net, as
-            drawn: {verdict(honest)}. What a model does not follow of the training
-            months is
-            in its noise.""",
+            net, as drawn: {verdict(honest)}. What a model does not follow of the
+            training months is in its noise.""",
         )
 
 
@@ -246,15 +237,13 @@ def differences(curves: Curves) -> str:
     known, short = (curves.mc(n).part("train") for n in (FIT_RELU, RELU_5))
     process = curves.process(SQUARED_EXPONENTIAL).part("train")
     return flow(f"""The fitted ReLU net has RMSE {known.error:.2f} on the training
-    months
-        after {known.n_steps:,} steps of Adam (the GP with a squared exponential
+        months after {known.n_steps:,} steps of Adam (the GP with a squared exponential
         {process.error:.2f}), with dropout 0.1 on every hidden layer. As released, after
         {short.n_steps:,} iterations instead of a million, it has {short.error:.2f}: the
         season is left, and counts as noise. So no claim is judged by it; its panels and
         numbers are there for comparison. There batches take the months in their order,
         as Caffe reads a file that is not shuffled. Whether the paper's own nets, after
-        a
-        million iterations from zero biases, have the sds of ours is not known.""")
+        a million iterations from zero biases, have the sds of ours is not known.""")
 
 
 def _everywhere(curve: Curve) -> Curve:

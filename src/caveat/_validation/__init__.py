@@ -1,0 +1,96 @@
+"""Range and shape rules that stand in more than one place, one function each.
+
+Public functions call these on entry; private ones trust their callers. Each function
+returns the value it checked, in the type the callee works with. A rule that only one
+module can know, such as which settings exclude each other, stands in that module.
+"""
+
+from caveat._validation.classes import (
+    class_axis,
+    class_labels,
+    class_names,
+    logits,
+)
+from caveat._validation.numbers import (
+    axis,
+    boolean,
+    draw_number,
+    drop_rate,
+    keep_prob,
+    lengthscale,
+    one_of,
+    positive,
+    positive_int,
+    quantile_levels,
+    several,
+    unit_interval,
+)
+from caveat._validation.rows import (
+    all_equal,
+    instances,
+    row_index,
+    row_numbers,
+)
+from caveat._validation.tensors import (
+    as_tensor,
+    continues,
+    draws,
+    finite,
+    finite_draws,
+    floating,
+    keep_probs,
+    log_likelihoods,
+    module,
+    per_row,
+    plain_precision,
+    positive_tensor,
+    positive_values,
+    precision,
+    precision_for,
+    rows_of_weights,
+    same_shape,
+    scalar,
+    target,
+)
+
+__all__ = [
+    "all_equal",
+    "as_tensor",
+    "axis",
+    "boolean",
+    "class_axis",
+    "class_labels",
+    "class_names",
+    "continues",
+    "draw_number",
+    "draws",
+    "drop_rate",
+    "finite",
+    "finite_draws",
+    "floating",
+    "instances",
+    "keep_prob",
+    "keep_probs",
+    "lengthscale",
+    "log_likelihoods",
+    "logits",
+    "module",
+    "one_of",
+    "per_row",
+    "plain_precision",
+    "positive",
+    "positive_int",
+    "positive_tensor",
+    "positive_values",
+    "precision",
+    "precision_for",
+    "quantile_levels",
+    "row_index",
+    "row_numbers",
+    "rows_of_weights",
+    "same_shape",
+    "scalar",
+    "several",
+    "target",
+    "unit_interval",
+]
