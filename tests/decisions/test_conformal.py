@@ -253,3 +253,13 @@ def test_what_was_calibrated_on_other_predictions_is_refused():
     for ask in (sets.sets, sets.apply):
         with pytest.raises(ShapeError, match="calibrated on 3 classes"):
             ask(more)
+
+
+def test_the_other_kind_of_predictive_is_refused():
+    numbers, labels = regression(np.zeros(9)), classifier(np.zeros(9))
+    intervals = conformal(numbers, np.arange(9.0), level=0.5)
+    with pytest.raises(InputTypeError, match="for regression"):
+        intervals.interval(labels)
+    sets = conformal(labels, np.arange(9) % 4, level=0.5)
+    with pytest.raises(InputTypeError, match="Got StudentPredictive"):
+        sets.sets(numbers)

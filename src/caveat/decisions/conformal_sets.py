@@ -60,7 +60,8 @@ class SetScore(ABC):
         -------
         array of bool, shape (rows, classes)
         """
-        return self._scores(_probs(predictive)) <= limit + slack(predictive.probs.dtype)
+        scores = self._scores(_probs(predictive))
+        return scores <= limit + slack(predictive.probs.dtype)
 
     @abstractmethod
     def _scores(self, probs: Array) -> Array:
@@ -156,6 +157,11 @@ def _coarse(probs: Array) -> Array:
 
 
 def _probs(predictive: ClassificationPredictive) -> Array:
+    if not isinstance(predictive, ClassificationPredictive):
+        raise InputTypeError(
+            f"Sets of classes are for a ClassificationPredictive. "
+            f"Got {type(predictive).__name__}."
+        )
     if predictive.probs.ndim != 2:
         raise ShapeError(
             f"The predictive must have one label per row, probabilities of shape "
