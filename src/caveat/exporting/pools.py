@@ -23,7 +23,7 @@ from caveat.estimators.tables.classification import (
 from caveat.estimators.tables.columns import BEND, Columns
 from caveat.estimators.tables.logistic import Logistic
 from caveat.estimators.tables.nets import Nets
-from caveat.estimators.tables.noise import NoiseLaw
+from caveat.estimators.tables.noise import FarNoise, NoiseLaw
 from caveat.estimators.tables.regression import (
     BACK,
     FARTHEST,
@@ -461,12 +461,13 @@ def _noise_variance(
         return squares.expand_as(numbers), squares
     ranks = numbers.argsort(0).argsort(0).to(torch.float64)
     count = torch.ones_like(numbers[:, :1]).sum(0)
-    quantiles = normal_quantile((ranks + 0.5) / count)
-    middle = normal_quantile(((count / 2.0).floor() + 0.5) / count)
-    return (
-        squares / gamma_factors(law.df, quantiles),
-        squares / gamma_factors(law.df, middle),
-    )
+    levels, half = (ranks + 0.5) / count, ((count / 2.0).floor() + 0.5) / count
+    factors = gamma_factors(law.df, normal_quantile(levels))
+    if isinstance(law, FarNoise):
+        far = torch.full_like(factors, law.width**-2.0)
+        factors = torch.where(levels < law.share, far, factors)
+    middle = gamma_factors(law.df, normal_quantile(half))
+    return squares / factors, squares / middle
 
 
 def _smooth(means: Tensor, variance: Tensor, middle: Tensor) -> tuple[Tensor, Tensor]:
