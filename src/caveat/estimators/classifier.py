@@ -189,7 +189,7 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         if len(self.classes_) < 2:
             raise ParameterError(
                 f"y must hold labels of at least two classes. Got only one class, "
-                f"{self.classes_[0]!r}."
+                f"{self.classes_.tolist()[0]!r}."
             )
         weight = self._weights(weight, x, labels)
         seed, preset = self._fresh_seed(), preset_of(self)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from caveat.estimators.tables.logistic import Logistic, class_logits
+from caveat.estimators.tables.logistic import Logistic, _model, class_logits
 
 
 def rows(n_rows=150, n_classes=3, seed=0):

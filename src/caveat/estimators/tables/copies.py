@@ -5,6 +5,7 @@ row each, with the weight of all of them.
 """
 
 import warnings
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,15 @@ from numpy.typing import NDArray
 from caveat.errors import CaveatWarning
 
 Array = NDArray[np.float64]
+Kind = TypeVar("Kind", bound=np.generic)
 
 _SHARE = 0.25  # of rows that are copies of others, from which on they are merged
 _DIFFERENT = 0.5  # share of different values that a measured column has at least
 
 
 def without_copies(
-    x: Array, y: NDArray[np.generic], weight: Array
-) -> tuple[Array, NDArray[np.generic], Array]:
+    x: Array, y: NDArray[Kind], weight: Array
+) -> tuple[Array, NDArray[Kind], Array]:
     """The rows, or each of them once, if many are copies of others.
 
     Two rows of a few codes may well be alike, and are then two. They count as copies
