@@ -342,6 +342,24 @@ def test_ctrl_c_of_the_program_waits_for_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_error_of_the_program_is_its_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Threads that still read what was wrong would abort it, with another code."""
+
+    class Left(Exception):
+        pass
+
+    def leave(code: int) -> None:
+        raise Left(code)
+
+    monkeypatch.setattr("caveat.cli.entry.os._exit", leave)
+    monkeypatch.setattr(sys, "argv", ["caveat", "audit", "nothing"])
+    with pytest.raises(Left, match=r"^1$"):
+        main()
+    assert "package.module:function" in capsys.readouterr().err
+
+
 def test_a_pipe_that_is_closed_early_is_no_error(files: Path, tmp_path: Path) -> None:
     """Nothing is printed of it, neither at once nor at exit."""
     mixed(5000).to_csv(tmp_path / "t.csv", index=False)

@@ -154,6 +154,34 @@ def test_random_sets_repeat_themselves():
     assert (one == two).all() and (one != three).any()
 
 
+def test_random_sets_of_single_rows_keep_their_level():
+    """Rows that a server sees one by one must not all have the same u."""
+    generator = np.random.default_rng(7)
+    x = generator.normal(size=2000)
+    y = label(x, generator)
+    known, new = classifier(x[:1000]), classifier(x[1000:])
+    for seed in range(4):
+        found = conformal(known, y[:1000], level=0.8, score=AdaptiveSets(seed=seed))
+        single = np.concatenate([found.sets(new[i : i + 1]) for i in range(1000)])
+        assert (single == found.sets(new)).all()
+        inside = single[np.arange(1000), y[1000:]].mean()
+        assert abs(inside - 0.8) < 5 * math.sqrt(0.8 * 0.2 * 2 / 1000)
+
+
+@pytest.mark.parametrize("score", [ScaledResidual(), QuantileResidual(0.5)])
+def test_intervals_hold_the_row_that_they_end_at(score):
+    """Whole numbers tie: with the limit lost to rounding, so are all that share it."""
+    for seed in range(150):
+        generator = np.random.default_rng(seed)
+        y = generator.poisson(generator.uniform(0.5, 5), 50).astype(float)
+        means = torch.full((50,), generator.normal(), dtype=torch.float64)
+        known = GaussianPredictive.point(means, precision=generator.uniform(0.2, 3))
+        found = conformal(known, y, level=0.8, score=score)
+        lower, upper = found.interval(known)
+        assert ((lower <= y) & (y <= upper)).sum() >= found.guarantee.rank
+        assert found.apply(known).inside(torch.tensor(y), 0.8).sum() >= 41
+
+
 def test_range_of_one_calibration_set():
     generator = np.random.default_rng(0)
     scores = np.sort(generator.random((4000, 99)))
@@ -225,3 +253,13 @@ def test_what_was_calibrated_on_other_predictions_is_refused():
     for ask in (sets.sets, sets.apply):
         with pytest.raises(ShapeError, match="calibrated on 3 classes"):
             ask(more)
+
+
+def test_the_other_kind_of_predictive_is_refused():
+    numbers, labels = regression(np.zeros(9)), classifier(np.zeros(9))
+    intervals = conformal(numbers, np.arange(9.0), level=0.5)
+    with pytest.raises(InputTypeError, match="for regression"):
+        intervals.interval(labels)
+    sets = conformal(labels, np.arange(9) % 4, level=0.5)
+    with pytest.raises(InputTypeError, match="Got StudentPredictive"):
+        sets.sets(numbers)

@@ -78,3 +78,31 @@ def test_a_column_that_holds_no_numbers_is_named(column, told):
     table = pd.DataFrame(X, columns=list("abd")).assign(c=column)
     with pytest.raises(ParameterError, match=told):
         DropoutRegressor().fit(table, Y)
+
+
+def test_responses_whose_spread_is_lost_are_refused():
+    for model in (BayesianDropoutRegression(), DropoutRegressor()):
+        with pytest.raises(ParameterError, match="y must differ by at least 1e-150"):
+            model.fit(X, Y * 1e-200)
+
+
+@pytest.mark.parametrize("model", [BayesianDropoutRegression(), DropoutRegressor()])
+def test_dates_are_no_numbers_to_predict(model):
+    days = pd.Series(pd.date_range("2024-01-01", periods=300))
+    for y in (days, days.to_numpy(), days - days[0]):
+        with pytest.raises(ParameterError, match="y must hold numbers, and holds dat"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("model", [BayesianDropoutClassifier(), DropoutClassifier()])
+@pytest.mark.parametrize("dtype", [object, "string"])
+def test_a_label_that_is_missing_is_named(model, dtype):
+    y = pd.Series(["a", "b", None] * 100, dtype=dtype)
+    for gaps in (y, y.fillna(np.nan).to_numpy(dtype=object)):
+        with pytest.raises(ParameterError, match="in row 2, counted from 0"):
+            model.fit(X, gaps)
+
+
+def test_a_single_class_is_named_as_it_was_given():
+    with pytest.raises(ParameterError, match=r"Got only one class, 1\.0\."):
+        DropoutClassifier().fit(X, np.ones(300))

@@ -14,6 +14,7 @@ from caveat.estimators import DropoutClassifier, DropoutRegressor
 from caveat.estimators.tables.budget import Budget
 from caveat.estimators.tables.columns import Columns
 from caveat.estimators.tables.nets import Nets
+from caveat.estimators.tables.noise import FarNoise
 from caveat.estimators.tables.regression import Bent
 from caveat.estimators.tables.ridge import Ridge
 from caveat.exporting.building import build
@@ -203,6 +204,15 @@ def some_nets(view, columns, n_outputs):
     flat = rng.normal(size=(2, count))
     units = 1.0 + rng.random((2, n_outputs))
     return Nets(view, (4,), 0.3, mean, 1.0 + scale**2, flat, units)
+
+
+def test_a_share_of_the_draws_for_far_rows(monkeypatch):
+    model = all_parts(monkeypatch)
+    table = model._table
+    laws = tuple(FarNoise(w.std, w.strength, 3.0, 0.1, 40.0) for w in table.laws)
+    model._table = replace(table, laws=laws)
+    for found, expected in told(model, REGRESSION, (0, 5), 20):
+        assert_each_close(found, expected)
 
 
 def everything(table):

@@ -29,6 +29,7 @@ from caveat.estimators import (
     Prior,
     Schedule,
 )
+from caveat.estimators.tables.noise import FarNoise
 from caveat.training.bayesian import Choices, LogUniform
 from tests.estimators.dropout_data import (
     labelled,
@@ -80,6 +81,16 @@ def test_a_regressor_comes_back(parameters, tmp_path):
         assert repr(ours) == repr(theirs)
         for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
             assert torch.equal(p, q)
+
+
+def test_a_share_of_draws_for_far_rows_comes_back(tmp_path):
+    x, y = rows()
+    y = np.where(np.arange(len(y)) < 2, 1e6, 1.0)
+    model = caveat.DropoutRegressor(preset="fast", random_state=0, progress=False)
+    model.fit(x, y)
+    assert isinstance(model._table.laws[0], FarNoise)
+    found = again(model, tmp_path)
+    assert found._table.laws == model._table.laws
 
 
 def test_several_outputs_and_names_come_back(tmp_path):

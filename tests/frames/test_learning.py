@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from caveat.errors import DataError, ParameterError
+from caveat.errors import CaveatWarning, DataError, ParameterError
 from caveat.estimators import BayesianDropoutRegression
 from caveat.frames import FrameModel, as_source, open_table
 from caveat.frames.learning import Origin, Wishes, learn_columns, learn_target
@@ -300,3 +300,54 @@ def test_texts_of_a_table_with_types_may_be_times():
         rows, target="y", estimator=BayesianDropoutRegression(0.1, drop_to="mean")
     )
     assert [column.kind for column in model.schema.columns] == ["time"]
+
+
+def column_of(schema, name):
+    return next(c for c in schema.columns if c.name == name)
+
+
+@pytest.mark.parametrize("untyped", [True, False])
+def test_a_code_for_nothing_is_one_however_it_is_written(untyped):
+    values = np.where(np.arange(30) % 3 == 0, -999.0, np.arange(30))
+    if untyped:
+        table, origin = texts(a=[str(value) for value in values]), UNTYPED  # -999.0
+    else:
+        table, origin = pa.table({"y": range(30), "a": values}), None
+    spelling = Spelling(missing=(*Spelling().missing, "-999"))
+    found = schema_of(table, origin=origin, spelling=spelling)
+    assert column_of(found, "a").n_missing == 10
+    assert column_of(found, "a").fill > 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_code_for_nothing_in_the_target_is_told():
+    y = np.random.default_rng(0).normal(size=30)
+    y[[3, 7, 9]] = -999.0
+    table = {"y": y, "a": [1.5, 2.5] * 15}
+    with pytest.warns(CaveatWarning, match="row 4: column 'y' holds -999 in 3 rows"):
+        schema_of(table)
+    missing = Spelling(missing=("-999",))
+    target, own, _ = learn_target(
+        as_source(table).whole(),
+        "y",
+        classify=False,
+        origin=Origin("t.csv"),
+        spelling=missing,
+    )
+    assert len(own) == 27 and target.n_missing == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "remedy"),
+    [
+        (["5.1%", "7%"], "write plain numbers, without signs in or around them"),
+        (["$1,200.50", "$7"], "write plain numbers"),
+        (["1.234.567", "900.000"], "write plain numbers"),
+        (["kg", "5.1", "7", "8"], "this is the text 'kg'; mend it, or if it stands"),
+        (["yes", "no"], "add --classify .classify=True. for labels"),
+        (["2024-05-31", "2024-06-01"], "add --classify .classify=True. for labels"),
+    ],
+)
+def test_a_target_that_is_no_number_has_the_right_remedy(values, remedy):
+    with pytest.raises(DataError, match=remedy):
+        schema_of(texts(a=["1", "2"], y=values), origin=UNTYPED)

@@ -207,8 +207,10 @@ def test_sets_of_classes(labels):
     shown = set(found.predict_table(NEW)["label_set"].to_pylist())
     assert shown <= {"high", "low", "high|low", ""} and len(shown) > 1
     random = decisions.conformal(held_out, numbers, score=decisions.AdaptiveSets(1))
-    with pytest.raises(ParameterError, match="seed=None"):
-        labels.attach(random)
+    served = labels.attach(random)
+    whole = served.predict_table(NEW)["label_set"].to_pylist()
+    single = [served.predict_table(NEW[i : i + 1])["label_set"] for i in range(5)]
+    assert [one[0].as_py() for one in single] == whole[:5]
     with pytest.raises(InputTypeError, match="Got float"):
         labels.attach(0.5)
 

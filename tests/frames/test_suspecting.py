@@ -9,6 +9,7 @@ import pytest
 from caveat.errors import CaveatWarning
 from caveat.frames.suspecting import (
     look_like_dates,
+    warn_of_codes,
     warn_of_numbers,
     warn_of_texts,
     warn_of_two_numbers,
@@ -35,6 +36,7 @@ def texts(values):
         (["1'200", "12'000"], "a number with"),
         (["(5.0)", "7.5"], "a number with"),
         (["−5.0", "7.5"], "a number with"),
+        (["1.234.567", "-12.300.000", "7"], "a number with signs in or around it"),
         (["Ja", "Nein", "ja"], "'Ja' and 'ja', which differ in case only"),
         (["1", "2.5", "3", "?"], r"holds '\?' among numbers"),
     ],
@@ -76,11 +78,48 @@ def test_numbers_as_texts_in_a_table_with_types(values):
 
 @pytest.mark.parametrize(
     "value",
-    "31/5/24 31.05.2024 2024/05/31 2024-05-31 31-May-2024 31-05-2024 12:30".split(),
+    [
+        *"31/5/24 31.05.2024 2024/05/31 2024-05-31 31-May-2024 31-05-2024".split(),
+        *"12:30 2024-05 2024Q2 2024-W22 May-24".split(),
+        *("May 2024", "Sept. 2024", "Fri, 31 May 2024 12:00:00 GMT"),
+    ],
 )
 def test_dates_of_many_manners(value):
     assert look_like_dates(texts([value, "2024-01-01T12:00", None]))
     assert not look_like_dates(texts([value, "other"]))
+
+
+@pytest.mark.parametrize("value", ["1999-13", "2024Q5", "1-24", "Mark-24", "0815-12"])
+def test_codes_that_are_no_dates(value):
+    assert not look_like_dates(texts([value]))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0, 1, 2, 3, 4, -999, -999, -999],  # of a scale of five
+        [*range(30), 99, 99, 99, 98],  # does not know, does not say
+        [1.5, 2.5, 3.5, *[-998.0] * 5, *[-999.0] * 3],
+    ],
+)
+def test_codes_beside_few_numbers_and_beside_codes(values):
+    with pytest.warns(CaveatWarning, match="far from all others"):
+        warn_of_codes(np.array(values), PLACE)
+
+
+@pytest.mark.parametrize(
+    "values", [[1.0, 2, 99, 99, 99], [*range(100), 99, 99], [*range(0, 999, 90), 999]]
+)
+def test_numbers_that_are_near_others_are_no_codes(values):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_codes(np.array(values, dtype=float), PLACE)
+
+
+def test_months_as_numbers():
+    months = np.array([100 * year + m for year in (2021, 2022) for m in range(1, 13)])
+    with pytest.warns(CaveatWarning, match="holds 202101, which looks like a date"):
+        warn_of_numbers(months.astype(float), PLACE)
 
 
 def test_numbers_that_stand_for_nothing():

@@ -6,16 +6,12 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+import scipy.stats
 import torch
 
 import caveat
 from caveat import maxent
-from caveat.errors import (
-    CaveatWarning,
-    ParameterError,
-    ShapeError,
-    UnsupportedModelError,
-)
+from caveat.errors import ParameterError, ShapeError, UnsupportedModelError
 from tests.maxent.cases import X, Y, poisson, weights
 from tests.maxent.test_linear_case import PRIOR_PRECISION, RATE, ClosedFormPosterior
 from tests.statistics import assert_mean_is, assert_variance_is
@@ -65,19 +61,36 @@ def with_noise(x, y=None):
 def test_predictives_of_the_reference_posterior():
     """Reference values of the linear model; v has no fourth moment, so bound it."""
     samples = exact_samples(200_000)
-    with pytest.warns(CaveatWarning, match="noise variance differs"):
-        averaged, dropped = (
-            maxent.predictive(model, samples, X_NEW)
-            for model in (
-                maxent.weight_averaged(with_noise),
-                maxent.dropped(with_noise),
-            )
-        )
+    averaged, dropped = (
+        maxent.predictive(model, samples, X_NEW)
+        for model in (maxent.weight_averaged(with_noise), maxent.dropped(with_noise))
+    )
     assert_mean_is(averaged.draws, 0.080780492038)
     assert_mean_is(dropped.draws, 0.080780492038)
     # 1.160347585348 with the noise, whose part is E v = 0.749819965546
     epistemic = dropped.epistemic_variance.item()
     assert epistemic == pytest.approx(1.160347585348 - 0.749819965546, rel=0.05)
+
+
+def test_densities_are_those_of_each_draw_with_its_own_noise():
+    """Together they are the Student-t of the closed form, 4 degrees of freedom."""
+    samples = exact_samples(200_000)
+    averaged, dropped = (
+        maxent.predictive(model, samples, X_NEW)
+        for model in (maxent.weight_averaged(with_noise), maxent.dropped(with_noise))
+    )
+    exact = scipy.stats.t(4, 0.080780492038, np.sqrt(0.469967310050))
+    for y in (0.5, 4.0):
+        own = scipy.stats.norm.pdf(
+            y, averaged.draws.numpy().ravel(), np.sqrt(samples["v"])
+        )
+        error = own.std() / np.sqrt(len(own))
+        density = float(averaged.log_prob([y]).exp())
+        assert density == pytest.approx(own.mean(), rel=1e-12)
+        assert abs(density - exact.pdf(y)) < 5 * error
+    # 0.404638444012: the mixture over masks at 0.5
+    assert float(dropped.log_prob([0.5]).exp()) == pytest.approx(0.404638444, rel=0.01)
+    assert float(averaged.quantile(0.975)) == pytest.approx(exact.ppf(0.975), rel=0.02)
 
 
 def test_dropped_draws_have_the_law_of_the_masks():

@@ -123,6 +123,27 @@ def test_gradients_are_finite_where_nothing_is_random(name, y):
 # What does not apply is refused, with the reason
 
 
+@pytest.mark.parametrize(
+    ("likelihood", "parameter"),
+    [
+        (lambda eta: dist.Bernoulli(probs=eta), "probs=η"),
+        (lambda eta: dist.Bernoulli(probs=jnp.exp(eta)), r"probs=exp\(η\)"),
+        (lambda eta: dist.Poisson(1.0 + eta), "rate=η"),
+        (lambda eta: dist.Normal(0.0, 2.0 + eta), "scale=η"),
+    ],
+)
+def test_quadrature_refuses_parameters_that_a_normal_would_leave(likelihood, parameter):
+    """Bernoulli gave a wrong number, as NumPyro clips; the others NaN."""
+
+    def model(x, y):
+        w = maxent.dropout("w", weights(2), 0.4)
+        numpyro.sample("y", likelihood(x @ w), obs=y)
+
+    quadrature = density(maxent.posterior(model, masks=maxent.Quadrature()), X, LABELS)
+    with pytest.raises(UnsupportedModelError, match=parameter):
+        quadrature(W)
+
+
 def test_what_has_no_closed_form_says_so():
     for masks, model, args, match in [
         (maxent.ClosedForm(), logistic, (X, LABELS), "'y' is BernoulliLogits"),

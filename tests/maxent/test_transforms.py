@@ -139,6 +139,34 @@ def test_reference_posteriors(model, log_z, mean, sd):
 # Limits
 
 
+def test_the_posterior_has_the_least_divergence_under_the_constraints():
+    """Eqs 5 to 10 on a grid: S of eq. 1 as printed is a divergence, which is least."""
+    rng = np.random.default_rng(0)
+    grid = np.stack(np.meshgrid(*[np.linspace(-3, 3, 9)] * 2), -1).reshape(-1, 2)
+    prior = rng.dirichlet(np.ones(len(grid)))
+    masks = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    chances = np.array([0.16, 0.24, 0.24, 0.36])
+    signs = np.where(np.asarray(LABELS) == 1, 1.0, -1.0)
+    eta = np.einsum("id,md,gd->gmi", np.asarray(X), masks, grid)
+    logs = -np.logaddexp(0.0, -signs * eta).sum(-1)  # log q(x' | m o theta)
+
+    def divergence(p):
+        """KL of p(theta) pi(m) at x' from the joint prior q(x', m, theta)."""
+        joint = p[:, None] * chances
+        ratio = np.log(joint) - np.log(prior[:, None] * chances) - logs
+        return (joint * ratio).sum()
+
+    log_density = density(maxent.posterior(logistic), X, LABELS)
+    own = np.array([log_density(w) - log_prior(w) for w in grid])
+    np.testing.assert_allclose(own, logs @ chances, rtol=1e-10)
+    weights = prior * np.exp(own)
+    best = weights / weights.sum()
+    assert divergence(best) == pytest.approx(-np.log(weights.sum()), rel=1e-10)
+    for size in (1.0, 1e-2, 1e-4):
+        other = best * np.exp(size * rng.normal(size=len(best)))
+        assert divergence(other / other.sum()) > divergence(best)
+
+
 def test_rate_zero_is_exactly_bayes():
     bayes = density(lambda x, y: logistic(x, y, 0.0), X, LABELS)
     every = [

@@ -57,6 +57,47 @@ def test_a_narrow_mixture_is_the_same_net():
     assert_variance_is(draws, 4.074844444444445 - 0.25)
 
 
+@pytest.mark.parametrize(
+    ("sigma", "passes"),
+    [(torch.relu, True), (torch.tanh, True), (torch.sigmoid, False)],
+)
+def test_masks_pass_through_nonlinearities_that_are_0_at_0(sigma, passes):
+    """Units dropped after sigma, or their weights and biases before it (000, 4.1)."""
+    layer, x = linear(), double([[0.3, -1.0, 2.0], [1.0, 0.5, -0.2]])
+    mask = double([1.0, 0.0])
+    before = sigma(
+        nn.functional.linear(x, mask[:, None] * layer.weight, mask * layer.bias)
+    )
+    assert torch.equal(sigma(layer(x)) * mask, before) is passes
+
+
+def test_division_while_training_is_a_larger_start_but_another_step():
+    """000, section 2.1: (x z / p) W is x z M for M = W / p; a step of M is 1 / p²."""
+    keep, rate, x = 0.6, 0.1, double([[1.0, -2.0, 0.5]])
+    mask, weight = double([1.0, 0.0, 1.0]), double([[0.4], [1.0], [-0.7]])
+    stored = weight.clone().requires_grad_()
+    plain = (weight / keep).requires_grad_()
+    outputs = (x * mask / keep) @ stored, (x * mask) @ plain
+    torch.testing.assert_close(*outputs)
+    torch.testing.assert_close(x @ stored, x @ (keep * plain))  # at test time
+    for output in outputs:
+        (0.5 * (output - 2.0).square().sum()).backward()
+    steps = rate * stored.grad / keep, rate * plain.grad  # both of M
+    torch.testing.assert_close(steps[0], steps[1] / keep**2)
+
+
+def test_masks_of_pixels_are_no_masks_of_weights():
+    """One weight of a convolution serves all pixels: one mask of it hits them all."""
+    layer = nn.Conv1d(1, 1, 1, bias=False).double()
+    x = torch.ones(1, 1, 9).double()
+    for spatial in (True, False):
+        draws = caveat.MCDropout(
+            noise.Bernoulli(0.5, spatial=spatial).wrap(layer), seed=0
+        ).draws(x, n_draws=50)
+        of_weights = (draws == draws[..., :1]).all()
+        assert bool(of_weights) is spatial
+
+
 def test_moments_on_units():
     assert_draws_have(noise.Bernoulli(0.3), bernoulli_covariance(linear(), 0.3 / 0.7))
 

@@ -23,6 +23,13 @@ def test_moments():
     assert_draws_have(noise.FactorisedGaussian(0.3), covariance, make=widened)
 
 
+def test_it_has_twice_the_parameters():
+    layer = linear()
+    wrapped = noise.FactorisedGaussian(0.3).wrap(layer)
+    counts = [sum(p.numel() for p in m.parameters()) for m in (layer, wrapped)]
+    assert counts[1] == 2 * counts[0]
+
+
 def test_kl_is_that_of_theory():
     layer = linear()
     found = noise.FactorisedGaussian(0.3).wrap(layer).kl(0.6)

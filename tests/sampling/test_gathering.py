@@ -143,3 +143,24 @@ def test_without_a_tolerance_there_is_one_round():
 def test_what_cannot_be_asked(wrong):
     with pytest.raises(ParameterError):
         Rounds(**{"n_draws": 5, **wrong})
+
+
+@pytest.mark.parametrize("kind", ["regress", "classify"])
+def test_batches_that_stop_by_themselves_have_errors_of_their_own(kind):
+    """Those of the batch alone, whose draws need not be as many as of the first."""
+    model = seeded(
+        lambda: nn.Sequential(
+            *(nn.Linear(3, 20), nn.ReLU(), nn.Dropout(0.2), nn.Linear(20, 20)),
+            *(nn.ReLU(), nn.Dropout(0.2), nn.Linear(20, 2)),
+        )
+    )
+    asked = {"precision": 0.5} if kind == "regress" else {}
+    options = asked | {"tolerance": 0.02, "keep_draws": False}
+    ask = getattr(MCDropout(model, seed=0), kind)
+    wide = [numbers(30, 3) * size for size in (0.1, 1.0, 12.0)]
+    single = [ask(iter([x]), **options) for x in wide]
+    found = ask(iter(wide), **options)
+    assert len({one.n_draws for one in single}) > 1
+    assert found.n_draws == min(one.n_draws for one in single)
+    expected = torch.cat([one.mean_error for one in single])
+    assert torch.equal(found.mean_error, expected)

@@ -236,3 +236,32 @@ def test_arrays_of_other_libraries() -> None:
 def test_a_thing_with_named_parts_is_one_argument() -> None:
     model, x = TakesParts(), torch.ones(4, 3)
     assert torch.equal(draws(model, Parts(x=x)), draws(model, given=Parts(x=x)))
+
+
+def test_arrays_that_run_backwards() -> None:
+    """torch has no negative strides, and mirrored images do."""
+    mc = MCDropout(net(), seed=0)
+    mirrored = torch.from_numpy(X.numpy()[::-1, ::-1].copy())
+    given = X.numpy()[::-1, ::-1]
+    assert torch.equal(mc.draws(given, n_draws=2), mc.draws(mirrored, n_draws=2))
+    found = mc.regress(X, precision=1.0)
+    y = np.arange(4.0)[:, None]
+    assert torch.equal(found.cdf(y[::-1]), found.cdf(y[::-1].copy()))
+
+
+def test_observations_that_are_read_only() -> None:
+    """As those that data frames lend; a warning would be an error here."""
+    y = np.zeros((4, 1))
+    y.setflags(write=False)
+    assert MCDropout(net(), seed=0).regress(X, precision=1.0).cdf(y).shape == (4, 1)
+
+
+def test_bools_beside_numbers_and_columns_that_may_miss_some() -> None:
+    mc = MCDropout(net(), seed=0)
+    mixed = {"a": [1.5, 2.0], "b": [True, False], "c": pd.array([1, 2], dtype="Int64")}
+    plain = torch.tensor([[1.5, 1.0, 1.0], [2.0, 0.0, 2.0]])
+    expected = mc.draws(plain, n_draws=2)
+    assert torch.equal(mc.draws(pd.DataFrame(mixed), n_draws=2), expected)
+    mixed["c"] = pd.array([1, None], dtype="Int64")
+    with pytest.raises(InputTypeError, match="Got missing values"):
+        mc.draws(pd.DataFrame(mixed), n_draws=2)

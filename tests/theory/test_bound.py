@@ -164,6 +164,29 @@ def test_a_batch_stands_for_all_rows():
     assert_close(whole, likelihood.mean(0).sum() - 3.5)
 
 
+def test_moments_of_dropout_are_not_those_of_the_process():
+    """One weight: the posterior of the Gaussian process is known, and q at its best."""
+    x, y, keep = random(6, seed=10), random(6, seed=11), 0.8
+    masks, chances = double([0.0, 1.0]), double([1 - keep, keep])
+
+    def objective(m):
+        gaps = y - m * masks[:, None] * x
+        return chances @ (TAU / 2 * gaps.square().sum(-1)) + keep * LENGTH**2 / 2 * m**2
+
+    for scale in (1.0, 3.0):
+        y = scale * random(6, seed=11)
+        precision = TAU * x.square().sum() + LENGTH**2
+        mean, variance = TAU * (x @ y) / precision, 1 / precision
+        best = torch.tensor(mean.item(), dtype=torch.float64, requires_grad=True)
+        objective(best).backward()
+        assert_close(best.grad, torch.zeros_like(best), atol=1e-12, rtol=0.0)
+        ours = keep * best, keep * (1 - keep) * best**2
+        assert_close(ours[0], keep * mean)
+        assert (
+            abs(ours[1] / variance - 1) > 0.1
+        )  # and grows with y, as variance does not
+
+
 def test_bad_arguments():
     likelihood = random(2, 3, seed=8)
     with pytest.raises(ShapeError, match="sum it first"):

@@ -125,6 +125,24 @@ def test_the_objective_is_the_bound_rescaled(tau, length, **how):
     assert penalty == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize(("ratio", "same"), [("2 N tau / p", True), ("tau", False)])
+def test_ratio_of_the_factors_of_loss_and_decay(ratio, same):
+    """Eqs 1 and 3 of paper 000, r1 E + r2 |M|², against eqs 14 and 15 at l = 1."""
+    tau, keep, n_rows = 2.5, 0.75, 7
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(n_rows, k, generator=generator).double() for k in (3, 1))
+    r1 = {"2 N tau / p": 2 * n_rows * tau / keep, "tau": tau}[ratio]  # at r2 = 1
+    quotients = []
+    for _ in range(3):
+        weights = torch.randn(3, 1, generator=generator).double()
+        square, decay = (y - x @ weights).square().sum(), weights.square().sum()
+        objective = r1 * square / (2 * n_rows) + decay
+        quotients.append(objective / (tau / 2 * square + keep / 2 * decay))
+    assert torch.allclose(torch.stack(quotients), quotients[0]) is same
+    penalty = l2_penalty(precision=tau, lengthscale=1.0, keep_prob=keep, n_train=n_rows)
+    assert 1 / penalty == pytest.approx(2 * n_rows * tau / keep)
+
+
 @given(penalty=POSITIVE)
 def test_decay_and_penalty_round_trip(penalty):
     assert penalty_from_weight_decay(weight_decay_from_penalty(penalty)) == penalty

@@ -16,6 +16,7 @@ from caveat.training import (
     NetworkSpec,
     Problem,
     Schedule,
+    SquaredError,
     Task,
     fit_ensembles,
     grid_search,
@@ -86,6 +87,20 @@ def test_a_given_precision_is_the_one_scored():
     free = validated([(task, GRID[0])])[0]
     assert score.scale == 3.0
     assert score.log_likelihood < free.log_likelihood
+
+
+@pytest.mark.parametrize("objective", [SquaredError(), GaussianWithPrecision()])
+@pytest.mark.parametrize("unit", [1e-22, 1e-17, 1e22])
+def test_units_of_y_do_not_matter(unit, objective):
+    """Squared errors of such targets lie outside the range of 32 bits."""
+    spec, task = SPEC.vary(objective=objective), a_task()
+    [plain] = grid_search([task], [spec])
+    [scaled] = grid_search([replace(task, y=task.y * unit)], [spec])
+    scale = scaled.score.scale * (1.0 if objective.has_head else unit**2)
+    assert scale == pytest.approx(plain.score.scale, rel=1e-2)
+    shift = math.log(unit)
+    expected = plain.score.log_likelihood - shift
+    assert scaled.score.log_likelihood == pytest.approx(expected, abs=1e-4)
 
 
 def test_noise_head_finds_a_factor():

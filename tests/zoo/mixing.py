@@ -171,6 +171,43 @@ class DropsInPacked(Pools):
         return self.last(y.sum(1))
 
 
+class DropsInUnpadded(Pools):
+    """Tokens without padding in one long list, as flash attention wants them."""
+
+    def forward(self, x, length):
+        real = torch.arange(x.shape[1]) < length[:, None]
+        y = torch.zeros(*real.shape, H)
+        y[real] = self.hidden(x[real])
+        return self.last(y.sum(1))
+
+
+class DropsInJoined(Pools):
+    """The same from Python's lists of lengths."""
+
+    def forward(self, x, length):
+        sizes = length.tolist()
+        rows = [row[:size] for row, size in zip(x, sizes, strict=True)]
+        parts = self.hidden(torch.cat(rows)).split(sizes)
+        return self.last(torch.stack([part.sum(0) for part in parts]))
+
+
+class DropsInRepeated(Pools):
+    """Rows that are there as often as a number says, in all as often as there are."""
+
+    def forward(self, x, length):
+        owner = torch.repeat_interleave(torch.arange(len(x)), length - 2)
+        y = self.hidden(x[owner, 0])
+        return self.last(torch.zeros(len(x), y.shape[1]).index_add(0, owner, y))
+
+
+class DropsUnpaddedTokens(DropsInUnpadded):
+    """Whole tokens of such a list are dropped, by numbers of a size read off it."""
+
+    def hidden(self, x):
+        kept = torch.rand(x.shape[0], 1) < 0.6 if self.training else 0.6
+        return self.first(x).tanh() * kept
+
+
 class RowByRow(Pools):
     """A Python loop over rows, each with a call of its own."""
 
@@ -187,11 +224,23 @@ def ragged(n: int) -> Inputs:
     return (normal(POOL, 4, D)[:n], length[:n]), {}
 
 
+def of_a_mean_length(n: int) -> Inputs:
+    """Rows whose lengths are three on average, and those of the first two."""
+    length = torch.tensor([3, 3, 2, 4] * (POOL // 4))
+    return (normal(POOL, 4, D)[:n], length[:n]), {}
+
+
 def drawn_order(n: int) -> Tensor:
     return torch.rand(n).argsort()
 
 
 X = features(D)
+PICKED = {
+    "inputs": of_a_mean_length,
+    "fixed_sites": False,
+    "filter_warnings": ASTRAY,
+    "n_draws": 1000,
+}
 PERMUTED = {"sites": 2, "fires_in_eval": True}
 
 
@@ -226,5 +275,10 @@ SPECIMENS = [
         fixed_sites=False,
         filter_warnings=ASTRAY,
     ),
+    Specimen("drops_in_packed_of_a_mean_length", DropsInPacked, **PICKED),
+    Specimen("drops_in_unpadded", DropsInUnpadded, **PICKED),
+    Specimen("drops_in_joined", DropsInJoined, **PICKED),
+    Specimen("drops_in_repeated", DropsInRepeated, **PICKED),
+    Specimen("drops_unpadded_tokens", DropsUnpaddedTokens, **PICKED),
     Specimen("row_by_row", RowByRow, X, fixed_sites=False, filter_warnings=ASTRAY),
 ]

@@ -220,8 +220,9 @@ def as_tensor(y: Any, *, real: bool = False) -> Any:
         return y
     if array.dtype.kind not in "iufb":
         return y
-    whole = real and array.dtype.kind in "iu"
-    return torch.as_tensor(array.astype(np.float64) if whole else array)
+    if real and array.dtype.kind in "iu":
+        return torch.as_tensor(array.astype(np.float64))
+    return torch.as_tensor(array.copy())  # it may be read-only, or run backwards
 
 
 def target(y: Any, like: Tensor) -> Tensor:

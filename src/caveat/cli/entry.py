@@ -21,6 +21,7 @@ from caveat.cli import data as data
 from caveat.cli.app import app
 from caveat.errors import CaveatError, StoppedError
 
+_TOLD = 1  # of an error that is told in words
 _INTERRUPTED = 130  # the exit code that shells know for Ctrl-C
 
 
@@ -50,7 +51,9 @@ def main(argv: list[str] | None = None) -> int:
         return _INTERRUPTED
     except CaveatError as error:
         typer.echo(f"caveat: {error}", err=True)
-        return 1
+        if argv is None:
+            _leave(_TOLD)  # threads of Arrow may still read what was wrong
+        return _TOLD
     return 0
 
 

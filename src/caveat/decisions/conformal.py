@@ -93,6 +93,7 @@ class ConformalIntervals(Summarised):
         -------
         lower, upper : array of float64, shape (rows,)
         """
+        only_output(regression_of(predictive))
         return self.score.interval(predictive, self.guarantee.limit)
 
     def apply(self, predictive: RegressionPredictive) -> ConformalIntervalPredictive:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from caveat import _validation as validation
+from caveat.decisions.ranks import slack
 from caveat.errors import ParameterError, ShapeError
 from caveat.evaluation.estimates import Array
 from caveat.predictive import RegressionPredictive
@@ -92,7 +94,7 @@ class ScaledResidual(IntervalScore):
         self, predictive: RegressionPredictive, limit: float
     ) -> tuple[Array, Array]:
         mean, std = _mean_and_std(predictive)
-        return mean - limit * std, mean + limit * std
+        return _outwards(mean - limit * std, mean + limit * std)
 
     def in_units(self, scores: Array, factor: float) -> Array:
         return scores
@@ -127,10 +129,17 @@ class QuantileResidual(IntervalScore):
     ) -> tuple[Array, Array]:
         lower, upper = map(_column, predictive.interval(self.level))
         middle = 0.5 * (lower + upper)  # a negative limit must not cross it
-        return np.minimum(lower - limit, middle), np.maximum(upper + limit, middle)
+        lower = np.minimum(lower - limit, middle)
+        return _outwards(lower, np.maximum(upper + limit, middle))
 
     def in_units(self, scores: Array, factor: float) -> Array:
         return factor * scores
+
+
+def _outwards(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Both ends by as much as rounding may have moved them."""
+    room = slack(torch.float64) * np.maximum(np.abs(lower), np.abs(upper))
+    return lower - room, upper + room
 
 
 def _mean_and_std(predictive: RegressionPredictive) -> tuple[Array, Array]:

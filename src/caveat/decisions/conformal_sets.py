@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from caveat._random import random_uniform, stream_key
+from caveat._random import mixed, random_bits, stream_key, unit_interval
+from caveat.decisions.ranks import slack
 from caveat.errors import InputTypeError, ShapeError
 from caveat.evaluation.estimates import Array
 from caveat.predictive import ClassificationPredictive
+
+_CELLS = 2**12
 
 
 class SetScore(ABC):
@@ -39,7 +43,7 @@ class SetScore(ABC):
         array, shape (rows,)
             Higher is less plausible.
         """
-        scores = self._scores(_probs(predictive), "calibration")
+        scores = self._scores(_probs(predictive))
         return scores[np.arange(len(scores)), y.numpy(force=True)]
 
     def sets(self, predictive: ClassificationPredictive, limit: float) -> Any:
@@ -56,10 +60,11 @@ class SetScore(ABC):
         -------
         array of bool, shape (rows, classes)
         """
-        return self._scores(_probs(predictive), "new rows") <= limit
+        scores = self._scores(_probs(predictive))
+        return scores <= limit + slack(predictive.probs.dtype)
 
     @abstractmethod
-    def _scores(self, probs: Array, stream: str) -> Array:
+    def _scores(self, probs: Array) -> Array:
         """Of all classes, shape (rows, classes)."""
 
 
@@ -72,7 +77,7 @@ class LeastAmbiguous(SetScore):
     be covered more often than hard ones, and a set may be empty.
     """
 
-    def _scores(self, probs: Array, stream: str) -> Array:
+    def _scores(self, probs: Array) -> Array:
         # E119: s_c = 1 - p_c
         return 1.0 - probs
 
@@ -89,8 +94,10 @@ class AdaptiveSets(SetScore):
     Attributes
     ----------
     seed : int or None, default None
-        With a seed u is uniform on (0, 1) and the level is hit exactly. Without one it
-        is 1, sets are somewhat larger, and the most probable class is always in them.
+        With a seed u is uniform on (0, 1), and the level is hit exactly if no two rows
+        have the same probabilities. It is a hash of those of the row, so that a row has
+        the same set beside whichever others it is asked for. Without a seed u is 1,
+        sets are somewhat larger, and the most probable class is always in them.
     """
 
     seed: int | None = None
@@ -119,25 +126,42 @@ class AdaptiveSets(SetScore):
             chosen[np.arange(len(chosen)), top] = True
         return chosen
 
-    def _scores(self, probs: Array, stream: str) -> Array:
+    def _scores(self, probs: Array) -> Array:
         order = np.argsort(-probs, axis=1, kind="stable")
         ranked = np.take_along_axis(probs, order, 1)
         # E116: s_c = p_(1) + … + p_(r-1) + u p_(r), r the rank of class c
         before = ranked.cumsum(1) - ranked
-        sums = before + self._shares(len(probs), stream) * ranked
+        sums = before + self._shares(probs) * ranked
         scores = np.empty_like(sums)
         np.put_along_axis(scores, order, sums, 1)
         return scores
 
-    def _shares(self, n_rows: int, stream: str) -> Array:
-        """u of each row, shape (rows, 1); fresh ones for new rows."""
+    def _shares(self, probs: Array) -> Array:
+        """u of each row, shape (rows, 1): by what the row is, not by its place.
+
+        A score must be one function of a row and its class, the same for calibration
+        rows and for new ones, or rows that come one at a time all have the same u.
+        """
         if self.seed is None:
-            return np.ones((n_rows, 1))
-        key = stream_key(self.seed, f"adaptive sets, {stream}")
-        return random_uniform(key, range(1), (n_rows, 1))[0].double().numpy()
+            return np.ones((len(probs), 1))
+        key = stream_key(self.seed, "adaptive sets")
+        words = torch.from_numpy(_coarse(probs).view(np.int64).copy())
+        places = random_bits(key, range(1), (probs.shape[1],))
+        return unit_interval(mixed(mixed(words + places).sum(1, keepdim=True))).numpy()
+
+
+def _coarse(probs: Array) -> Array:
+    """With 12 binary digits, which other batches leave as they are, but for a few."""
+    mantissa, exponent = np.frexp(probs)
+    return np.ldexp(np.rint(mantissa * _CELLS), exponent) / _CELLS
 
 
 def _probs(predictive: ClassificationPredictive) -> Array:
+    if not isinstance(predictive, ClassificationPredictive):
+        raise InputTypeError(
+            f"Sets of classes are for a ClassificationPredictive. "
+            f"Got {type(predictive).__name__}."
+        )
     if predictive.probs.ndim != 2:
         raise ShapeError(
             f"The predictive must have one label per row, probabilities of shape "

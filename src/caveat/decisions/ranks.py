@@ -2,6 +2,10 @@
 
 import math
 
+import torch
+
+_STEPS = 8  # of rounding: of some operations, and of the same row in another batch
+
 
 def covering_rank(n_rows: int, level: float) -> int:
     """The least k such that a new score is at most s_(k) with probability ``level``.
@@ -33,3 +37,23 @@ def covering_rank(n_rows: int, level: float) -> int:
 def least_rows(level: float) -> int:
     """The least number of rows for which there is a rank that covers ``level``."""
     return math.ceil(round(level / (1.0 - level), 9))
+
+
+def slack(dtype: torch.dtype) -> float:
+    """How far a limit is moved, relative to size, so that what lies on it is inside.
+
+    Scores that tie lie on the limit, as many as there are. A row that is just as good
+    must not fall out because its numbers were rounded in another way: a limit times a
+    standard deviation is not always the distance that was divided by it.
+
+    Parameters
+    ----------
+    dtype : torch.dtype
+        Of the numbers that were rounded.
+
+    Returns
+    -------
+    float
+        Some steps of that type.
+    """
+    return _STEPS * torch.finfo(dtype).eps

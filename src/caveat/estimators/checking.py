@@ -1,5 +1,6 @@
 """Tables as scikit-learn checks them, and what it leaves unchecked."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import validation as sklearn_validation
 from caveat.errors import LONGEST, ParameterError
 
 _LARGEST = 1e150  # whose square is still a number
+_LEAST = 1e-150  # the same of a spread
 _MISSING = """Input X contains NaN: missing values are not accepted. Impute them first:
 make_pipeline(SimpleImputer(), {name}()), of sklearn.pipeline and sklearn.impute; or
 drop those rows."""
@@ -47,6 +49,8 @@ def validate_data(estimator: Any, *tables: Any, **settings: Any) -> Any:
     -------
     X, or X and y
     """
+    if len(tables) > 1:
+        _check_targets(tables[1], is_number=settings.get("y_numeric", False))
     try:
         check = sklearn_validation.validate_data
         return _checked(check, estimator, *tables, **settings)
@@ -79,11 +83,38 @@ def _checked(check: Any, *given: Any, **settings: Any) -> Any:
     return found
 
 
+def _check_targets(y: Any, *, is_number: bool) -> None:
+    """Dates would be large numbers in silence, and gaps in labels fail anywhere."""
+    values = np.asarray(y)
+    if is_number and values.dtype.kind in "mM":
+        raise ParameterError(
+            "y must hold numbers, and holds dates or times. Make numbers of them, such "
+            "as days: (y - y.min()) / numpy.timedelta64(1, 'D')."
+        )
+    if values.dtype.kind != "O" or not values.ndim:
+        return
+    has_texts = any(isinstance(value, str) for value in values.ravel())
+    for row, value in enumerate(values.ravel()):
+        is_nan = has_texts and isinstance(value, float) and math.isnan(value)
+        if value is None or is_nan or type(value).__name__ in ("NAType", "NaTType"):
+            raise ParameterError(
+                f"y must hold a value in every row, and holds {value!r} in row {row}, "
+                f"counted from 0. Drop those rows."
+            )
+
+
 def _in_range(name: str, table: Any) -> None:
     """Squares are taken of all numbers: larger ones would be infinite in silence."""
     values = table.data if sparse.issparse(table) else np.asarray(table)
     if values.dtype.kind != "f" or not values.size:
         return
+    if name == "y":
+        spread = np.ptp(values, axis=0)
+        if ((spread > 0.0) & (spread < _LEAST)).any():
+            raise ParameterError(
+                f"The numbers in y must differ by at least {_LEAST:g}, as differences "
+                f"are squared. Got {float(np.max(spread)):.3g}; multiply them."
+            )
     largest = float(np.abs(values).max())
     if largest > _LARGEST:
         raise ParameterError(

@@ -29,6 +29,7 @@ from caveat.estimators.tables.classification import (
     TableClassification,
     fit_classification,
 )
+from caveat.estimators.tables.copies import without_copies
 from caveat.estimators.tables.records import say
 from caveat.noise import Noise
 from caveat.predictive import CategoricalPredictive
@@ -188,7 +189,7 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
         if len(self.classes_) < 2:
             raise ParameterError(
                 f"y must hold labels of at least two classes. Got only one class, "
-                f"{self.classes_[0]!r}."
+                f"{self.classes_.tolist()[0]!r}."
             )
         weight = self._weights(weight, x, labels)
         seed, preset = self._fresh_seed(), preset_of(self)
@@ -215,6 +216,7 @@ class DropoutClassifier(ClassifierMixin, DropoutEstimator):  # type: ignore[misc
     ) -> Self:
         """A pool of candidates, by the log-likelihood of labels held out."""
         self._check_draws()
+        x, numbers, weight = without_copies(x, numbers, weight)
         found = fit_classification(
             x,
             numbers,

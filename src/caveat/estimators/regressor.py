@@ -21,6 +21,7 @@ from caveat.estimators.presets import AUTO, preset_of
 from caveat.estimators.prior import Prior
 from caveat.estimators.seeds import seed_of
 from caveat.estimators.tables.budget import budget_of
+from caveat.estimators.tables.copies import without_copies
 from caveat.estimators.tables.records import say
 from caveat.estimators.tables.regression import TableRegression, fit_regression
 from caveat.estimators.trainer import Trainer
@@ -229,6 +230,7 @@ class DropoutRegressor(RegressionAnswers, DropoutEstimator):
     ) -> Self:
         """A pool of candidates, by the log-likelihood of rows held out."""
         self._check_draws()
+        x, y, weight = without_copies(x, y, weight)
         found = fit_regression(
             x,
             y,

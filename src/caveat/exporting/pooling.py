@@ -15,7 +15,7 @@ from scipy.special import gammainccinv, gammaincinv, ndtr
 from torch import Tensor
 
 from caveat.estimators.tables.classification import TableClassification
-from caveat.estimators.tables.noise import NoiseLaw
+from caveat.estimators.tables.noise import FarNoise, NoiseLaw
 from caveat.estimators.tables.regression import LEAST_NOISE, TableRegression
 from caveat.exporting.hashing import normal_quantile
 from caveat.exporting.summaries import (
@@ -133,12 +133,13 @@ def _noise_variance(
         return squares.expand_as(numbers), squares
     ranks = numbers.argsort(0).argsort(0).to(torch.float64)
     count = torch.ones_like(numbers[:, :1]).sum(0)
-    quantiles = normal_quantile((ranks + 0.5) / count)
-    middle = normal_quantile(((count / 2.0).floor() + 0.5) / count)
-    return (
-        squares / gamma_factors(law.df, quantiles),
-        squares / gamma_factors(law.df, middle),
-    )
+    levels, half = (ranks + 0.5) / count, ((count / 2.0).floor() + 0.5) / count
+    factors = gamma_factors(law.df, normal_quantile(levels))
+    if isinstance(law, FarNoise):
+        far = torch.full_like(factors, law.width**-2.0)
+        factors = torch.where(levels < law.share, far, factors)
+    middle = gamma_factors(law.df, normal_quantile(half))
+    return squares / factors, squares / middle
 
 
 def _smooth(means: Tensor, variance: Tensor, middle: Tensor) -> tuple[Tensor, Tensor]:

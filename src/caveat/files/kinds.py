@@ -18,7 +18,7 @@ from caveat.estimators.tables.columns import Columns
 from caveat.estimators.tables.heads import Heads
 from caveat.estimators.tables.logistic import Logistic
 from caveat.estimators.tables.nets import Nets
-from caveat.estimators.tables.noise import NoiseLaw
+from caveat.estimators.tables.noise import FarNoise, NoiseLaw
 from caveat.estimators.tables.records import Candidate
 from caveat.estimators.tables.regression import Bent, TableRegression
 from caveat.estimators.tables.ridge import Ridge
@@ -48,7 +48,7 @@ _PARTS = (
     *(estimators.Schedule, estimators.EarlyStopping, estimators.Prior),
     *(estimators.NoiseHead, LogUniform, *_FAMILIES),
     *(TableRegression, TableClassification, Columns, Ridge, Bent, Logistic, Nets),
-    *(NoiseLaw, Heads, Candidate, Scaling),
+    *(NoiseLaw, FarNoise, Heads, Candidate, Scaling),
     *(Features, BernoulliFeatureNoise, GaussianFeatureNoise, Intercept, Design),
     *(LinearPosterior, PBPFit, PBPNetworks, PriorFactors, Weights),
     *(decisions.Coverage, decisions.ErrorRate, decisions.Costs),

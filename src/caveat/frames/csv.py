@@ -66,6 +66,7 @@ class CsvReader:
             raise ParameterError(f"delimiter must be one sign. Got {delimiter!r}.")
         self._source, self._delimiter, self._encoding = source, delimiter, encoding
         head = _without_blank_lines(_first_bytes(stream))
+        self._has_rows = True
         self.names = self._header(head)
         self._stream = _Rest(head, stream)
 
@@ -82,6 +83,8 @@ class CsvReader:
         pyarrow.RecordBatch
             Of texts.
         """
+        if not self._has_rows:
+            return
         wanted = self.names if columns is None else columns
         options = {
             "read_options": arrow_csv.ReadOptions(
@@ -173,6 +176,7 @@ class CsvReader:
                 f"remove it."
             )
         self._check(names)
+        self._has_rows = _more(rows)
         return names
 
     def _check(self, names: list[str]) -> None:
@@ -208,6 +212,18 @@ class CsvReader:
         if "straddl" in why:
             why = f"a row is longer than {_BLOCK} bytes, or a quote is never closed"
         return DataError(f"{self._source}, after row {done}: {why}.")
+
+
+def _more(rows: Iterator[list[str]]) -> bool:
+    """Whether anything but blank lines follows.
+
+    Arrow gives up on a file without rows while its thread still reads it; if the
+    process ends then, which it mostly does, that thread aborts it.
+    """
+    try:
+        return any(rows)
+    except csv.Error:  # Arrow will say what is wrong with it
+        return True
 
 
 def _without_blank_lines(head: bytes) -> bytes:

@@ -10,6 +10,7 @@ from caveat.errors import CaveatWarning
 from caveat.frames.schema import Column, Schema, some
 
 _FEWEST = 10  # rows: of fewer, any column may fit by chance
+_FEWEST_EACH = 2  # rows of a class, on average
 _ROUNDING = 1e-12  # of a correlation
 
 
@@ -60,6 +61,8 @@ def _is_line(column: Column, block: NDArray[np.float64], y: NDArray[Any]) -> boo
 def _names_classes(column: Column, block: NDArray[np.float64], y: NDArray[Any]) -> bool:
     """Whether there is one value for each class."""
     n_classes = int(y.max()) + 1
+    if _FEWEST_EACH * n_classes > len(y):  # values that all differ name anything
+        return False
     if len(column.categories) > n_classes or column.n_shown < len(column.categories):
         return False
     values = block @ (1.0 + np.arange(block.shape[1]))  # a number for each category

@@ -25,7 +25,9 @@ from caveat.frames.schema import (
     some,
 )
 from caveat.frames.suspecting import (
+    are_dressed,
     look_like_dates,
+    warn_of_codes,
     warn_of_numbers,
     warn_of_texts,
     warn_of_two_numbers,
@@ -170,14 +172,7 @@ def learn_target(
             f"and is of the type {values.type}."
         )
     if not classify and kind != NUMBER:
-        at = first_odd(values) if is_text(values.type) else None
-        at = int(pc.index(values.is_valid(), value=True).as_py()) if at is None else at
-        raise place.error(
-            at,
-            f"is the target of a regression and must hold numbers, and this is "
-            f"{'the text ' * is_text(values.type)}{values[at].as_py()!r}; add "
-            f"--classify (classify=True) for labels",
-        )
+        raise _no_number(values, place)
     if not classify:
         found = numbers(values, place, spelling)
         has = ~np.isnan(found)
@@ -189,8 +184,30 @@ def learn_target(
                 f"numbers are not told apart; subtract a constant first",
             )
         warn_of_two_numbers(found[has], place)
+        warn_of_codes(found, place)
         return _target(name, NUMBER, False, unit, has), found[has], has
     return _labels(values, kind, place, spelling, unit)
+
+
+def _no_number(values: Any, place: Place) -> DataError:
+    """Of a target that is to be numbers: what it holds instead, and what to do."""
+    is_texts = is_text(values.type)
+    odd = first_odd(values) if is_texts else None
+    at = int(pc.index(values.is_valid(), value=True).as_py()) if odd is None else odd
+    text, remedy = values[at].as_py(), ""
+    if odd is not None and not are_times(values):
+        remedy = (
+            f"mend it, or if it stands for nothing pass --missing {text!r} "
+            f"(missing=[{text!r}]); for labels, "
+        )
+    elif is_texts and are_dressed(pc.unique(values.drop_null()).to_pylist()):
+        remedy = "write plain numbers, without signs in or around them; for labels, "
+    return place.error(
+        at,
+        f"is the target of a regression and must hold numbers, and this is "
+        f"{'the text ' * is_texts}{text!r}; {remedy}add --classify (classify=True)"
+        f"{' for labels' * (not remedy)}",
+    )
 
 
 def _target(

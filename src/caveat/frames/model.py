@@ -11,7 +11,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from caveat.decisions import (
-    AdaptiveSets,
     ConformalIntervals,
     ConformalSets,
     DeferralPolicy,
@@ -516,12 +515,6 @@ def _slot(policy: Any) -> str:
     if isinstance(policy, ConformalIntervals):
         return "conformal"
     if isinstance(policy, ConformalSets):
-        score = policy.score
-        if isinstance(score, AdaptiveSets) and score.seed is not None:
-            raise ParameterError(
-                "AdaptiveSets must have seed=None to be attached: with a seed the set "
-                "of a row depends on its place in the table."
-            )
         return "conformal"
     raise InputTypeError(
         f"A policy must be a calibration, conformal intervals or sets, or a deferral "

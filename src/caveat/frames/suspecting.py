@@ -29,12 +29,23 @@ _SEVERAL = 10  # different texts from which they are hardly codes
 _MOST = 1000  # different texts that are looked at
 _AGAIN = 3  # rows in which a number stands for nothing
 _SENTINELS = (99.0, 999.0, 9999.0, 99999.0, 999999.0)
+_NEXT_TO, _MOST_CODES = 10.0, 3  # -998 beside -999 is a code, too
+_FEWEST = 4  # different numbers among which one may be far from the others
+_MONTH = (
+    "jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|"
+    "sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?"
+)
 _DATES = (
     # 31/5/24, 31.05.2024, 2024/05/31, 2024-05-31, 31-May-2024, May 31, 2024; and 12:30
     r"^((\d{1,2}/\d{1,2}/(\d{2}|\d{4})|\d{1,2}[.-]\d{1,2}[.-]\d{4}|"
     r"\d{4}[/.-]\d{1,2}[/.-]\d{1,2}|\d{1,2}[ -]\pL{3,9}[ -]\d{2,4}|"
-    r"\pL{3,9} \d{1,2},? \d{4})([ T].*)?|\d{1,2}:\d{2}(:\d{2})?)$"
+    r"\pL{3,9} \d{1,2},? \d{4})([ T].*)?|\d{1,2}:\d{2}(:\d{2})?|"
+    # 2024-05, 2024Q2, 2024-W22; May 2024, May-24; Fri, 31 May 2024 12:00:00 GMT
+    r"(19|20)\d{2}-(0[1-9]|1[0-2])|(19|20)\d{2}[ -]?Q[1-4]|(19|20)\d{2}-?W[0-5]\d|"
+    rf"(?i:{_MONTH})\.?([ -]|, )((19|20)\d\d|\d\d)|"
+    r"\pL{2,9}\.?, \d{1,2}[ -]\pL{3,9}[ -]\d{2,4}([ T].*)?)$"
 )
+_POINTS = re.compile(r"^[+-]?\d{1,3}(\.\d{3})*$")  # 1.234.567
 # Something, a number with its thousands apart, something: $1,200.50 or (12 %).
 _DRESSED = re.compile(
     r"^(?P<before>[^\w.,]*|[A-Z]{3}\s)"  # a currency; "house 5" is a name
@@ -74,10 +85,10 @@ def warn_of_texts(texts: Any, place: Place, *, is_untyped: bool) -> None:
             f"for codes, --category {name!r}"
         )
         _warn(place, at, why)
-    elif _are_dressed(different):
+    elif are_dressed(different):
         why = (
-            f"holds {different[0]!r}, a number with a sign around it, so that all of "
-            f"it is taken as texts. Write plain numbers"
+            f"holds {different[0]!r}, a number with signs in or around it, so that "
+            f"all of it is taken as texts. Write plain numbers"
         )
         _warn(place, first, f"{why}; for codes, {_category(place)}")
     elif len(different) >= _SEVERAL and not is_untyped and _are_typed_wrong(texts):
@@ -101,21 +112,38 @@ def warn_of_numbers(values: Array, place: Place) -> None:
         Where they stand.
     """
     known = values[~np.isnan(values)]
-    different, counts = np.unique(known, return_counts=True)
-    if len(different) < _SEVERAL:
-        return
-    if _are_days(different):
+    different = np.unique(known)
+    if len(different) >= _SEVERAL and _are_days(different):
         why = (
             f"holds {known[0]:.0f}, which looks like a date and is taken as a number; "
             f"write it as 2024-05-31"
         )
         _warn(place, int(np.argmax(~np.isnan(values))), why)
         return
-    others = float(different[-2] - different[1])
-    for end, next_to in ((0, 1), (-1, -2)):
+    warn_of_codes(values, place)
+
+
+def warn_of_codes(values: Array, place: Place) -> None:
+    """Warn of a number such as -999 that is far from all others.
+
+    Parameters
+    ----------
+    values : array, shape (rows,)
+        NaN where they are missing.
+    place : Place
+        Where they stand.
+    """
+    different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    if len(different) < _FEWEST:
+        return
+    for end in (0, -1):
         value, count = float(different[end]), int(counts[end])
-        gap = abs(float(different[next_to]) - value)
-        if abs(value) in _SENTINELS and count >= _AGAIN and gap > others:
+        others = different[np.abs(different - value) >= _NEXT_TO]
+        if abs(value) not in _SENTINELS or count < _AGAIN or len(others) < 2:
+            continue
+        if len(different) - len(others) > _MOST_CODES:
+            continue
+        if float(np.abs(others - value).min()) > float(np.ptp(others)):
             why = (
                 f"holds {value:g} in {count} rows, far from all others. If it stands "
                 f"for nothing, pass --missing {value:g} (missing=['{value:g}']) or "
@@ -145,8 +173,22 @@ def warn_of_two_numbers(y: Array, place: Place) -> None:
         )
 
 
-def _are_dressed(texts: list[str]) -> bool:
-    """Whether all are numbers with the same around them; P001 is a code, and none."""
+def are_dressed(texts: list[str]) -> bool:
+    """Whether all are numbers with the same around them, or with points for thousands.
+
+    P001 is a code, and none.
+
+    Parameters
+    ----------
+    texts : list of str
+        Different ones.
+
+    Returns
+    -------
+    bool
+    """
+    if all(map(_POINTS.match, texts)) and any(text.count(".") > 1 for text in texts):
+        return True
     found = [_DRESSED.match(text) for text in texts]
     if not texts or None in found:
         return False
@@ -163,7 +205,9 @@ def _are_typed_wrong(texts: Any) -> bool:
 
 
 def _are_days(different: Array) -> bool:
-    """Whether all are whole numbers such as 20240531."""
+    """Whether all are whole numbers such as 20240531, or 202405."""
+    if different[0] >= 190001 and different[-1] <= 210012:
+        different = 100 * different + 1
     if different[0] < 19000101 or different[-1] > 21001231:
         return False
     month, day = different // 100 % 100, different % 100

@@ -5,6 +5,7 @@ and one that is none is an error with its row. Missing is null, NaN, or a text t
 spelled so.
 """
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -78,6 +79,15 @@ class Spelling:
     missing: tuple[str, ...] = MISSING
     decimal: str = "."
 
+    @property
+    def codes(self) -> list[float]:
+        """Numbers that stand for nothing, however they are written."""
+        found = []
+        for text in self.missing:
+            with suppress(ValueError):
+                found.append(float(text.replace(self.decimal, ".")))
+        return [code for code in found if math.isfinite(code)]
+
 
 def as_texts(values: Any, spelling: Spelling) -> Any:
     """A text column trimmed, with null for what is missing; other types as they are.
@@ -145,7 +155,7 @@ def numbers(values: Any, place: Place, spelling: Spelling) -> Array:
     place : Place
         For errors.
     spelling : Spelling
-        The decimal sign.
+        The decimal sign, and numbers that stand for nothing.
 
     Returns
     -------
@@ -159,6 +169,7 @@ def numbers(values: Any, place: Place, spelling: Spelling) -> Array:
     else:
         raise place.error(0, f"must hold numbers, and is of the type {kind}")
     plain = found.to_numpy(zero_copy_only=False).astype(np.float64)
+    plain[np.isin(plain, spelling.codes)] = np.nan
     infinite, large = np.isinf(plain), np.abs(plain) > _LARGEST
     if infinite.any():
         at = int(infinite.argmax())

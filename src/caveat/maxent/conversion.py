@@ -1,6 +1,5 @@
 """Posterior samples of a NumPyro model as a ``Predictive`` of Caveat."""
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,12 +12,7 @@ from numpyro import handlers
 from torch import Tensor
 
 from caveat._random import Seed, as_seed
-from caveat.errors import (
-    CaveatWarning,
-    ParameterError,
-    ShapeError,
-    UnsupportedModelError,
-)
+from caveat.errors import ParameterError, ShapeError, UnsupportedModelError
 from caveat.maxent.markers import Array
 from caveat.maxent.passes import Model
 from caveat.maxent.points import WRAPPERS
@@ -59,9 +53,7 @@ def predictive(
     -------
     GaussianPredictive or CategoricalPredictive
         For a Normal site, or for a Bernoulli or Categorical one; Bernoulli has the
-        classes 0 and 1. If the noise differs between samples its variance is
-        averaged, with a warning: mean and variance are then right, and densities and
-        quantiles are those of a common noise.
+        classes 0 and 1. If the noise differs between samples, each draw has its own.
     """
     arrays = {name: jnp.asarray(value) for name, value in samples.items()}
     n_draws = _count(arrays)
@@ -129,13 +121,6 @@ def _tensor(array: Array) -> Tensor:
 
 
 def _regression(loc: Tensor, variance: Tensor) -> GaussianPredictive:
-    noise = variance.mean(0)
-    if not bool((variance == variance[0]).all()):
-        warnings.warn(
-            "The noise variance differs between samples. Its average is used, so mean "
-            "and variance are right; densities and quantiles are those of Gaussians of "
-            "a common width.",
-            CaveatWarning,
-            stacklevel=3,
-        )
-    return GaussianPredictive.from_draws(loc, precision=1.0 / noise)
+    is_common = bool((variance == variance[0]).all())
+    precision = (variance[0] if is_common else variance).reciprocal()
+    return GaussianPredictive.from_draws(loc, precision=precision)

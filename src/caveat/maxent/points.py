@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+from numpyro.distributions import constraints
 
 from caveat import _validation
 from caveat.errors import UnsupportedModelError
@@ -189,6 +190,7 @@ class Quadrature(LinearPredictor):
         weights are 0; their average has none. Where the variance is next to nothing
         the average is therefore taken from the derivatives of log q.
         """
+        _check_range(likelihood.site, likelihood.place, log=likelihood.eta.log)
         nodes, weights = np.polynomial.hermite_e.hermegauss(self.nodes)
         weights = weights / weights.sum()
         mean, variance = likelihood.eta.mean(markers), likelihood.eta.variance(markers)
@@ -203,6 +205,29 @@ class Quadrature(LinearPredictor):
         square, quartic = (float(weights @ nodes**k) for k in (2, 4))
         terms = square * rest * second / 2.0 + quartic * rest**2 * fourth / 24.0
         return total + jnp.sum(terms)
+
+
+def _check_range(site: ObservedSite, place: int, *, log: bool) -> None:
+    """The likelihood must be defined wherever a normal η may lie."""
+    base = site.base
+    names = [n for n in base.arg_constraints if vars(base).get(n) == place]
+    if names and not _is_defined(base.arg_constraints[names[0]], log=log):
+        given = f"{names[0]}={'exp(η)' if log else 'η'}"
+        raise UnsupportedModelError(
+            f"Quadrature() takes η as normal, so it may be any number. {given} of "
+            f"{type(base).__name__} at the site {site.name!r} may not; use a link "
+            f"(logits of Bernoulli, the exponential of η for a rate or a scale), or "
+            f"Enumerate() if the model has few units, or Fixed(count, seed=0)."
+        )
+
+
+def _is_defined(constraint: Any, *, log: bool) -> bool:
+    """Whether a parameter may be any number, or any positive one if ``log``."""
+    if isinstance(constraint, type(constraints.dependent)):
+        return False
+    positive = np.geomspace(1e-6, 1e6, 13)
+    values = positive if log else np.concatenate([-positive, [0.0], positive])
+    return bool(np.all(constraint(values)))
 
 
 def gaussian_spread(eta: Affine, markers: Mapping[str, Marker]) -> Array:

@@ -75,7 +75,7 @@ def improved(drawn: GaussianPredictive, parts: Sequence[Part]) -> GaussianPredic
         return drawn
     from caveat.sampling.closed_form.readings import improved as with_moments
 
-    return with_moments(drawn, known, parts[0].evidence)
+    return with_moments(drawn, known, [part.evidence for part in parts])
 
 
 def improved_classes(
@@ -88,4 +88,4 @@ def improved_classes(
     from caveat.sampling.last_masks import improved_classes as with_classes
 
     known = [part.found for part in parts if isinstance(part.found, FoundClasses)]
-    return with_classes(drawn, known, parts[0].evidence)
+    return with_classes(drawn, known, [part.evidence for part in parts])

@@ -69,6 +69,7 @@ class Glance:
     seeded: bool = False
     moved: bool = False
     arguments: Any = None  # what the model was called with, as the pass left it
+    ragged: frozenset[str] = frozenset()  # sites with as many entries as values say
 
     @property
     def names(self) -> frozenset[str]:

@@ -115,23 +115,34 @@ def _array_of_table(value: Any, whole: bool) -> Any:
         array = np.array(value)
     else:
         return value
+    if array.dtype.kind == "O" and not _others(value):
+        array = _real_ones(array)  # bools beside numbers, or columns that may miss some
     if array.dtype.kind not in "iufb":
         raise InputTypeError(
-            f"A {type(value).__name__} must hold numbers only. Got {_others(value)}. "
+            f"A {type(value).__name__} must hold numbers only. Got "
+            f"{_others(value) or 'missing values'}. "
             f"Encode what is no number, and fill or drop what is missing, before."
         )
     array = _real(array, whole)
     return array[:, None] if array.ndim == 1 and array.dtype.kind == "f" else array
 
 
+def _real_ones(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Objects as the real numbers that they are; as they were if some are missing."""
+    try:
+        return array.astype(np.float64)
+    except TypeError:
+        return array
+
+
 def _others(table: Any) -> str:
-    """Which columns are no numbers."""
+    """Which columns are no numbers; empty if all are."""
     kinds: Any = getattr(table, "dtypes", None)
     if not hasattr(kinds, "items"):
         return f"dtype {getattr(table, 'dtype', 'object')}"
     bad = [f"{name!r} ({kind})" for name, kind in kinds.items() if _is_other(kind)]
     more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-    return ", ".join(bad[:5]) + more if bad else "columns of several kinds"
+    return ", ".join(bad[:5]) + more
 
 
 def _is_other(kind: Any) -> bool:

@@ -303,7 +303,7 @@ _signatures: "weakref.WeakKeyDictionary[Any, Signature]" = weakref.WeakKeyDictio
 
 def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor:
     try:
-        tensor = torch.as_tensor(array)
+        tensor = torch.as_tensor(_forwards(array))
     except TypeError:
         raise InputTypeError(
             f"An input array must hold numbers. Got one of {array.dtype}."
@@ -312,6 +312,11 @@ def _as_tensor(array: "np.ndarray[Any, Any]", model: nn.Module | None) -> Tensor
     if like is None:
         return tensor
     return tensor.to(like) if tensor.is_floating_point() else tensor.to(like.device)
+
+
+def _forwards(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Read forwards along all axes, as torch has no negative strides."""
+    return array.copy() if any(step < 0 for step in array.strides) else array
 
 
 def _rows_between(tensor: Tensor, axis: int, start: int, stop: int) -> Tensor:

@@ -408,9 +408,13 @@ def last_linear_of(ending: Ending) -> LastLinear | None:
 def improved_classes(
     drawn: CategoricalPredictive,
     parts: Sequence[FoundClasses],
-    evidence: Evidences | None,
+    evidence: Sequence[Evidences | None],
 ) -> CategoricalPredictive:
-    """The predictive of draws, with what more last masks say of all of its batches."""
+    """The predictive of draws, with what more last masks say of all of its batches.
+
+    ``evidence`` is what the errors of each go by: what all batches say together or,
+    if each stopped for itself, what it says alone.
+    """
     probs = torch.cat([part.probs for part in parts])
     if _contradicted(probs, drawn):
         message = _CONTRADICTED.format(n=drawn.n_draws)
@@ -425,9 +429,9 @@ def improved_classes(
 
 
 def _errors(
-    parts: Sequence[FoundClasses], evidence: Evidences | None
+    parts: Sequence[FoundClasses], evidence: Sequence[Evidences | None]
 ) -> dict[str, Tensor]:
-    found = [part.errors(evidence) for part in parts]
+    found = list(map(FoundClasses.errors, parts, evidence))
     return {name: torch.cat([e[name] for e in found]) for name in found[0]}
 
 

@@ -25,6 +25,7 @@ from caveat.sampling import keras_layers
 from caveat.sampling.copying import ModuleStack
 from caveat.sampling.host import MARK
 from caveat.sampling.noise import BOUNDED, Law, Layout, Mask, NoiseSpec
+from caveat.sampling.ragged import Ragged
 from caveat.sampling.raw import Raw
 from caveat.sampling.recorder import Recorder
 
@@ -84,6 +85,10 @@ class Omega(Protocol):
     @property
     def looks(self) -> bool:
         """Whether nothing is drawn, but looked where the rows lie."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows the batch has."""
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         """The pass has reached ``site``, which acts on ``tensor``.
@@ -179,6 +184,8 @@ class Pass:
         The model seeded torch's generator, so that what follows is no noise.
     moved : bool
         Torch's generator was used where we did not see it; known if it was marked.
+    ragged : set of str
+        In looks, names of the sites on tensors whose number of entries values decide.
     """
 
     def __init__(
@@ -187,10 +194,15 @@ class Pass:
         self.omega = omega
         self.sites: list[SiteCall] = []
         me = weakref.proxy(self)  # freed with the pass, not by the garbage collector
-        self.recorder = Recorder(lambda func: Pass._rule(me, func), record=record)
+        self.recorder = Recorder(
+            lambda func: Pass._rule(me, func),
+            record=record,
+            ragged=Ragged(omega.rows) if omega.looks else None,
+        )
         self.arguments: Any = ()
         self.started = self.finished = 0.0  # seconds, on the clock of perf_counter
         self.seeded = self.moved = False
+        self.ragged: set[str] = set()
         self._seed = 0
         self._rules = rules
         self._stack = stack
@@ -331,7 +343,18 @@ class Pass:
         if draws:
             has_values = is_mask if has_values is None else has_values
             self.omega.visit(site, tensor, has_values=has_values)
+            self._note_ragged(site, tensor, has_values=has_values)
         return site
+
+    def _note_ragged(
+        self, site: SiteCall, tensor: Tensor | None, *, has_values: bool
+    ) -> None:
+        ragged = self.recorder.ragged
+        if ragged is None or tensor is None:
+            return
+        # A shape that a model wrote down may have been read off such a tensor.
+        if tensor in ragged or (not has_values and ragged.has_size(tensor.shape[0])):
+            self.ragged.add(site.name)
 
     def _draw(
         self, site: SiteCall, law: Law, shape: Sequence[int], like: Tensor

@@ -36,7 +36,7 @@ _EVALUATION = Switches()
 
 def look(model: nn.Module, batch: Batch, switches: Switches = _EVALUATION) -> Glance:
     """One pass with this setting, in which nothing is dropped."""
-    omega = _ProbeOmega()
+    omega = _ProbeOmega(rows=batch.rows)
     output, run = run_pass(model, batch, omega, switches, record=False)
     return Glance(
         output,
@@ -46,6 +46,7 @@ def look(model: nn.Module, batch: Batch, switches: Switches = _EVALUATION) -> Gl
         run.seeded,
         run.moved,
         run.arguments,
+        frozenset(run.ragged),
     )
 
 
@@ -118,7 +119,10 @@ def _rows(
     found = {site: _layout(two, three, site, guess=one) for site in two.tensors}
     if one:
         found.update(_told_apart(model, pair, switches, two, three))
-    astray = {
+    # By values there may be as many entries as rows, and others for each row.
+    ragged = two.ragged & three.ragged
+    found.update(dict.fromkeys(ragged))
+    astray = ragged | {
         site
         for site, layout in found.items()
         if layout is None and _depends_on_rows(two, three, site)
@@ -189,6 +193,7 @@ def check_repeats(model: nn.Module, first: Glance, again: Glance) -> None:
 class _ProbeOmega:
     """Leaves everything as it is and keeps what the sites were given."""
 
+    rows: int
     seed: int = 0
     draw: int = 0
     shared: bool = True

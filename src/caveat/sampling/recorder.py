@@ -36,6 +36,7 @@ from caveat.sampling.overwriting import (
     write_down_write,
 )
 from caveat.sampling.private import PrivateCopies
+from caveat.sampling.ragged import Ragged
 from caveat.sampling.raw import RawNumbers
 from caveat.sampling.sparse import is_sparse
 from caveat.sampling.storages import Storages
@@ -54,11 +55,20 @@ class Recorder(DispatchMode):
         The tape so far, and for what it is good.
     raw : RawNumbers
         Numbers that are still as they were drawn.
+    ragged : Ragged or None
+        Tensors whose number of entries values decide, in looks.
     """
 
-    def __init__(self, rule_for: Callable[[OpOverload], Any], *, record: bool) -> None:
+    def __init__(
+        self,
+        rule_for: Callable[[OpOverload], Any],
+        *,
+        record: bool,
+        ragged: Ragged | None = None,
+    ) -> None:
         super().__init__()
         self.raw = RawNumbers()
+        self.ragged = ragged
         self._storages = Storages()
         self.transcript = Transcript(self._storages)
         self._private = PrivateCopies()
@@ -96,6 +106,8 @@ class Recorder(DispatchMode):
         inputs = {storage_address(t) for t in tensors_in((*args, *kwargs.values()))}
         self._storages.add_result(result, inputs)
         self.raw.read(inputs, result)
+        if self.ragged is not None:
+            self.ragged.note(func, args, result)
         if self._record and self._storages.matter(inputs):
             write_down(self.transcript, func, args, kwargs, result, inputs)
         return result
@@ -142,6 +154,8 @@ class Recorder(DispatchMode):
     def way_out(self, name: str, tensor: Any) -> None:
         """Note that Python gets hold of all values of a tensor, or of its memory."""
         self.raw.leave(tensor)
+        if self.ragged is not None:
+            self.ragged.read(tensor)
         if not self._record or not isinstance(tensor, Tensor):
             return
         if self.is_noisy(tensor):

@@ -201,6 +201,7 @@ class _ClockOmega:
     shared: bool = True
     reached: float | None = None
     looks: bool = True
+    rows: int = 0
 
     def visit(self, site: SiteCall, tensor: Tensor | None, *, has_values: bool) -> None:
         if self.reached is None:

@@ -365,11 +365,7 @@ def held_out_residuals(
     """Errors of an ensemble's draws on rows it has not learned from."""
     draws = ensemble.draws(x, n_draws=n_draws)
     found = residuals(draws.means, draws.precisions, torch.from_numpy(y))
-    return Residuals(
-        found.errors.to(torch.float32),
-        None if found.half_logs is None else found.half_logs.to(torch.float32),
-        found.n_targets,
-    )
+    return found.shortened()
 
 
 def score_of(task: Task, spec: NetworkSpec, found: Sequence[Residuals]) -> BestScale:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from caveat.estimators.tables.noise import SMALLEST, NoiseLaw, find_noise
+from caveat.estimators.tables.noise import SMALLEST, FarNoise, NoiseLaw, find_noise
 
 N = 2000
 ZERO, ONE = np.zeros(N), np.ones(N)
@@ -94,3 +94,36 @@ def test_a_law_that_holds_what_it_says_is_the_most_probable_one(monkeypatch):
     found = [find_noise(errors, ZERO, ZERO, ONE) for errors in tables]
     monkeypatch.setattr("caveat.estimators.tables.noise._LEVELS", (1e-9,))
     assert found == [find_noise(errors, ZERO, ZERO, ONE) for errors in tables]
+
+
+def answered(law, errors, number=400):
+    """The mean log density of errors under a mixture of draws, as it is answered."""
+    scales = law.std / np.sqrt(law.factors(number, np.random.default_rng(0)))
+    logs = -0.5 * np.square(errors[:, None] / scales) - np.log(scales)
+    logs -= 0.5 * math.log(2 * math.pi) + math.log(number)
+    return np.logaddexp.reduce(logs, 1).mean()
+
+
+@pytest.mark.parametrize("share", [1e-3, 0.02])
+def test_rows_beyond_all_tails_have_a_share_of_the_draws(share):
+    rng = np.random.default_rng(0)
+    is_far = rng.random(N) < share
+    errors = np.where(is_far, 100.0, 1e-3) * rng.normal(size=N)
+    law = find_noise(errors, ZERO, ZERO, ONE)
+    assert isinstance(law, FarNoise)
+    assert law.share == pytest.approx(max(is_far.mean(), 1 / 400), rel=0.3)
+    # What it says of itself is what draws answer, and no outlier is impossible.
+    said = (law.log_density(errors / law.std) - math.log(law.std)).mean()
+    assert answered(law, errors) == pytest.approx(said, abs=0.02)
+    plain = NoiseLaw(law.std, law.strength, law.df)
+    assert answered(plain, errors) < said - 1.0
+    found, error = inside(law, errors, 0.9)
+    assert found > 0.9 - 3 * error
+
+
+def test_tails_that_reach_all_rows_stay_as_they_are():
+    errors = np.random.default_rng(0).standard_t(2, size=N)
+    assert type(find_noise(errors, ZERO, ZERO, ONE)) is NoiseLaw
+    assert FarNoise(1.0, 0.0, 3.0, 0.01, 50.0).factors(
+        1, np.random.default_rng(0)
+    ) == pytest.approx(NoiseLaw(1.0, 0.0, 3.0).factors(1, np.random.default_rng(0)))

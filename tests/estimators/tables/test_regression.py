@@ -249,3 +249,17 @@ def test_a_constant_target_has_units_of_its_own():
     ]
     ratio = float(each[0].std / each[1].std)
     assert ratio == pytest.approx(1e9, rel=1e-6)
+
+
+def test_a_target_that_is_almost_constant_may_be_anything_now_and_then():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2300, 3))
+    y = np.where(rng.random(2300) < 0.02, 10.0 * rng.normal(size=2300), 0.0)
+    found = fitted(x[:300], y[:300])
+    constant = -0.5 * math.log(2 * math.pi * y.var()) - 0.5
+    value = log_likelihood(found, x[300:], y[300:])
+    assert value > constant
+    # of more than a dozen rows, so the two agree roughly
+    assert value == pytest.approx(found.log_likelihood, abs=1.0)
+    std = predictive(found.table, x[300:]).std.mean()
+    assert float(std) == pytest.approx(y.std(), rel=0.6)

@@ -195,6 +195,55 @@ def test_dropout_training_ends_at_the_mean():
     assert_allclose(gradient, 0.0, atol=1e-12)
 
 
+def test_marginalised_corrupted_features_are_the_effective_weights():
+    """Blank-out noise that divides by 1 - f what it keeps, without a prior."""
+    (x, y), rate = random_data(8, 3), 0.3
+    posterior = fit_posterior(Design(Features(x), make_noise(rate, 3), 0.0), y)
+    masks, chances = masks_and_chances(np.full(3, rate))
+    left, right = np.zeros((3, 3)), np.zeros(3)
+    for mask, chance in zip(masks, chances, strict=True):
+        corrupted = x * mask / (1 - rate)
+        left += chance * corrupted.T @ corrupted
+        right += chance * corrupted.T @ y
+    assert_allclose(np.linalg.solve(left, right), posterior.effective_weights)
+    assert_allclose(posterior.effective_weights, (1 - rate) * posterior.mean)
+
+
+def test_weights_of_larger_features_are_penalised_more():
+    """Ridge has one penalty for all; dropout adds f (1 - f) times the squares."""
+    x, y = random_data(8, 3)
+    x[:, 1] *= 10.0 * np.linalg.norm(x[:, 0]) / np.linalg.norm(x[:, 1])
+    penalties = []
+    for rate in (0.0, 0.3):
+        posterior = fit_posterior(Design(Features(x), make_noise(rate, 3), 0.5), y)
+        precision = np.linalg.inv(posterior.covariance() / posterior.noise_variance)
+        penalties.append(np.diag(precision - (1 - rate) ** 2 * x.T @ x))
+    assert_allclose(penalties[0], 0.5)
+    grown = penalties[1] - 0.5
+    assert_allclose(grown, 0.21 * np.square(x).sum(0))
+    assert grown[1] == pytest.approx(100 * grown[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "conjugate"), [(scipy.stats.invgamma, True), (scipy.stats.gamma, False)]
+)
+def test_the_conjugate_prior_of_the_variance_is_the_inverse_gamma(kind, conjugate):
+    """Prior times the likelihood v^(-n/2) exp(-s/2v) is of the prior's kind again.
+
+    Their log densities are constant + (a - 1) log v - b v, or the same in 1/v.
+    """
+    v = np.array([0.3, 0.7, 1.1, 2.0, 3.7])
+    log_density = kind(1.5).logpdf(v) - 2.0 * np.log(v) - 0.6 / v
+    columns = np.stack([np.ones(5), np.log(v), 1 / v if conjugate else v], 1)
+    left = np.linalg.lstsq(columns, log_density, rcond=None)[1]
+    assert (left < 1e-20).all() is np.bool_(conjugate)
+    x, y = random_data(8, 3)
+    design = Design(Features(x), make_noise(0.3, 3), 0.5)
+    nearly = fit_posterior(design, y, prior=VariancePrior(1e-9, 1e-9))
+    jeffreys = fit_posterior(design, y)
+    assert_allclose([nearly.shape, nearly.rate], [jeffreys.shape, jeffreys.rate])
+
+
 def test_a_tight_fit_keeps_its_digits():
     """s = y'y - mu'Lambda mu would be nothing but rounding here."""
     x, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 3.0 + 1e-8])

@@ -195,6 +195,19 @@ def test_weight_variance_is_a_length_scale(name):
     assert_allclose(near, NetworkKernel(name)(POINTS / 0.7), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("tanh", lambda z: -np.tanh(z)),
+        ("sin", lambda z: np.sin(-z)),
+    ],
+)
+def test_several_nonlinearities_have_one_kernel(one, other):
+    settings = {"weight_variance": 1.3, "bias_variance": 0.4}
+    found = [NetworkKernel(sigma, **settings)(POINTS) for sigma in (one, other)]
+    assert_allclose(*found, rtol=1e-10)
+
+
 def test_fan_in_divides_the_first_layer_only():
     scaled = NetworkKernel("erf", depth=2, weight_variance=3.0, fan_in=True)
     by_hand = NetworkKernel(["erf", "erf"], weight_variance=(1.5, 3.0))

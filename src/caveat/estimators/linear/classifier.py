@@ -83,7 +83,7 @@ class BayesianDropoutClassifier(ClassifierMixin, LinearSettings):  # type: ignor
         if len(self.classes_) < 2:
             raise ParameterError(
                 f"y must hold at least two classes. Got one class, "
-                f"{self.classes_[0]!r}."
+                f"{self.classes_.tolist()[0]!r}."
             )
         signs = _signs(numbers, len(self.classes_))
         self._keep(self._posteriors(Features(X), signs))

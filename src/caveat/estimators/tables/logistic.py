@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 INVERSE_PENALTIES = (0.003, 0.03, 0.3, 3.0, 30.0)  # C in standard units
-_FEW = 300  # weights up to which Newton's method is the fastest
+_FEW, _FEW_CLASSES = 300, 12  # weights, classes up to which Newton is the fastest
 _ROUNDS = 300
 _HALF = 0.5  # a row of each class, as if it had been seen
 
@@ -65,10 +65,11 @@ class Logistic:
         present = np.unique(labels[weight > 0])
         if len(present) < 2:
             return found
-        model = _model(inverse_penalty, x.shape[1] * len(present))
+        model = _model(inverse_penalty, x.shape[1], len(present))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.filterwarnings("ignore", "The number of unique classes")
             model.fit((x - mean) / scale, labels, sample_weight=weight)
         return found._with(model, present)
 
@@ -89,8 +90,9 @@ class Logistic:
         return (x - self.mean) / self.scale @ self.weights + self.intercept
 
 
-def _model(inverse_penalty: float, n_weights: int) -> LogisticRegression:
-    solver = "newton-cholesky" if n_weights <= _FEW else "lbfgs"
+def _model(inverse_penalty: float, columns: int, classes: int) -> LogisticRegression:
+    few = columns * classes <= _FEW and classes <= _FEW_CLASSES
+    solver = "newton-cholesky" if few else "lbfgs"
     return LogisticRegression(C=inverse_penalty, solver=solver, max_iter=_ROUNDS)
 
 

@@ -5,6 +5,8 @@ of the size of held-out residuals, as far as that makes them more probable; its 
 are those of a Student-t, if that does. A law whose intervals hold fewer of these rows
 than they say is widened until they do: where y repeats a value (many zeros, say), a
 density that is high there and low elsewhere is the more probable one, and no answer.
+Rows far beyond all tails (a target that is 0 but for one row in fifty) get a share of
+the draws to themselves: a mixture of some hundred draws ends where its widest one does.
 """
 
 import math
@@ -12,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, stdtrit
+from scipy.special import gammaincinv, logsumexp, stdtrit
 
 from caveat.estimators.tables.normals import NormalSource
 from caveat.estimators.tables.weights import TAILS, student_log_density
@@ -30,6 +32,10 @@ _FEW = 60
 _LEVELS = (0.8, 0.9, 0.95)  # of the intervals that must hold what they say
 _SURE = 2.0  # standard errors
 _HALVINGS = 30
+_DRAWS = 400  # of an estimator by default: tails end with the widest of them
+_REACH = 4.0  # widths of that one, beyond which a row is far
+_MOST_FAR = 0.25  # share of the rows
+_FAR_COST = 3.0  # nats that a share for far rows must gain
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,46 @@ class NoiseLaw:
         """Factors on the precision, one per draw: a Student-t as a mixture."""
         if math.isinf(self.df):
             return np.ones(number)
-        levels = (np.arange(number) + 0.5) / number
         found = np.empty(number)
         order = np.argsort(rng.standard_normal((number,)))
-        found[order] = gammaincinv(0.5 * self.df, levels) / (0.5 * self.df)
+        found[order] = self.quantiles((np.arange(number) + 0.5) / number)
         return found
+
+    def quantiles(self, levels: Array) -> Array:
+        """Of the factors, which rise with the level; of finite ``df``."""
+        return np.asarray(gammaincinv(0.5 * self.df, levels) / (0.5 * self.df))
+
+    def log_density(self, z: Array) -> Array:
+        """Of errors over the scale of their row."""
+        return student_log_density(z, self.df)
+
+
+@dataclass(frozen=True)
+class FarNoise(NoiseLaw):
+    """A law with tails, and a share of the draws for rows that these do not reach.
+
+    Attributes
+    ----------
+    share : float
+        Of the draws.
+    width : float
+        Their scale, as a multiple of that of the row.
+    """
+
+    share: float
+    width: float
+
+    def quantiles(self, levels: Array) -> Array:
+        """The lowest ones are of the share."""
+        return np.where(
+            levels < self.share, self.width**-2.0, super().quantiles(levels)
+        )
+
+    def log_density(self, z: Array) -> Array:
+        """Of both parts."""
+        far = student_log_density(z / self.width, math.inf) - math.log(self.width)
+        near = super().log_density(z)
+        return np.logaddexp(math.log1p(-self.share) + near, math.log(self.share) + far)
 
 
 def find_noise(
@@ -103,10 +144,10 @@ def find_noise(
         dfs = sorted({max(tried, key=lambda t: t[0])[1].df, np.inf, 5.0})
         tried += [held.best(df, s, least) for df in dfs for s in strengths[1:]]
     law = max(tried, key=lambda t: t[0])[1]
-    if len(errors) >= _FEW:
-        return law
-    # Of few rows the scale itself is uncertain: the tails of a Student-t say so.
-    return replace(law, df=min(law.df, max(len(errors) - 1.0, TAILS[0])))
+    if len(errors) < _FEW:
+        # Of few rows the scale itself is uncertain: the tails of a Student-t say so.
+        law = replace(law, df=min(law.df, max(len(errors) - 1.0, TAILS[0])))
+    return held.reaching(law)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +171,29 @@ class _Held:
             found = search_scale(value, low=least, high=SMALLEST, tolerance=0.01)
         law = self._covering(NoiseLaw(found.scale, strength, df))
         return self._log_likelihood(law) - price, law
+
+    def reaching(self, law: NoiseLaw) -> NoiseLaw:
+        """The law, or one with a share of draws for rows that its tails do not reach.
+
+        What a Student-t says of such a row is not what is answered: of its mixture of
+        draws only the widest counts there, and that one falls as a Gaussian does.
+        """
+        if math.isinf(law.df):
+            return law
+        widths = 1.0 / np.sqrt(law.quantiles((np.arange(_DRAWS) + 0.5) / _DRAWS))
+        is_far = np.abs(self.errors) > _REACH * widths[0] * self._spread(law)
+        total, own = float(self.weight.sum()), self.weight[is_far]
+        share = max(float(own.sum()) / total, 1.0 / _DRAWS)
+        if not is_far.any() or not own.sum() or share > _MOST_FAR:
+            return law
+        z = (self.errors / law.scales(self.log_scales))[is_far]
+        width = math.sqrt(float(own @ np.square(z) / own.sum()))
+        found = FarNoise(law.std, law.strength, law.df, share, width)
+        parts = student_log_density(z[:, None] / widths, math.inf) - np.log(widths)
+        before = logsumexp(parts, axis=1) - math.log(_DRAWS)
+        gain = own @ (found.log_density(z) - before)
+        gain += (total - own.sum()) * math.log1p(-share)
+        return found if gain > _FAR_COST else law
 
     def _log_likelihood(self, law: NoiseLaw) -> float:
         total = self._spread(law)

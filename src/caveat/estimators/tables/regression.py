@@ -26,7 +26,7 @@ from caveat.estimators.tables.normals import AddressedNormals
 from caveat.estimators.tables.records import DIVERGED, WORSE, Candidate, is_above_zero
 from caveat.estimators.tables.ridge import Ridge
 from caveat.estimators.tables.views import RowsOfViews, Views
-from caveat.estimators.tables.weights import TAILS, mean_shares, student_log_density
+from caveat.estimators.tables.weights import TAILS, mean_shares
 from caveat.training.folds import Fold
 from caveat.training.objectives import SquaredError
 from caveat.training.streams import mask_seed
@@ -655,4 +655,4 @@ def _level(y: Array, weight: Array) -> Array:
 
 def _log_densities(law: NoiseLaw, error: Array, variance: Array, logs: Array) -> Array:
     total = np.sqrt(np.square(law.scales(logs)) + variance)
-    return student_log_density(error / total, law.df) - np.log(total)
+    return law.log_density(error / total) - np.log(total)

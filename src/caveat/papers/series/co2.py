@@ -297,8 +297,8 @@ class CO2(Series):
     def fitted(self) -> tuple[FittedNet, ...]:
         return (
             self.relu(RELU_5, 4, 2000),
-            self.tanh(TANH_LOW, 0.1, 3000),
-            self.tanh(TANH_HIGH, 0.2, 3000),
+            self.tanh(TANH_LOW, 0.1, 6000, rate=6e-4),
+            self.tanh(TANH_HIGH, 0.2, 6000, rate=6e-4),
             self.relu(RELU_4, 3, 2000),
         )
 

@@ -74,10 +74,12 @@ class Series(Experiment[Model, Point]):
         size = self._size(n_steps)
         return FittedNet(name + FITTED, "relu", n_hidden, 0.1, 6e-4, **size)
 
-    def tanh(self, name: str, drop_rate: float, n_steps: int) -> FittedNet:
+    def tanh(
+        self, name: str, drop_rate: float, n_steps: int, *, rate: float
+    ) -> FittedNet:
         """One that fits, of tanh units."""
         size = self._size(n_steps)
-        return FittedNet(name + FITTED, "tanh", 4, drop_rate, 3e-4, scale=20.0, **size)
+        return FittedNet(name + FITTED, "tanh", 4, drop_rate, rate, scale=20.0, **size)
 
     def _size(self, n_steps: int) -> Any:
         n_steps = round(n_steps * self.effort.fit)

@@ -60,7 +60,7 @@ class Solar(Series):
     def fitted(self) -> tuple[FittedNet, ...]:
         return (
             self.relu(RELU_5, 4, 1600),
-            self.tanh(TANH_5, 0.1, 1600),
+            self.tanh(TANH_5, 0.1, 1600, rate=3e-4),
             self.relu(RELU_4, 3, 1600),
         )
 

@@ -137,11 +137,12 @@ def closed_reading(
 def improved(
     drawn: GaussianPredictive,
     parts: Sequence[FoundMoments],
-    evidence: Evidences | None,
+    evidence: Sequence[Evidences | None],
 ) -> GaussianPredictive:
     """The predictive of draws, with closed forms found for all of its batches.
 
-    ``evidence`` is what all of them say of their errors.
+    ``evidence`` is what the errors of each go by: what all batches say together or,
+    if each stopped for itself, what it says alone.
     """
     if len({part.method for part in parts}) > 1:
         return drawn
@@ -157,7 +158,7 @@ def improved(
         mean,
         variance,
         method=parts[0].method,
-        mean_error=torch.cat([part.mean_error(evidence) for part in parts]),
+        mean_error=torch.cat(list(map(FoundMoments.mean_error, parts, evidence))),
         covariance=torch.cat(joints) if joints else None,
     )
 
