@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from caveat.predictive import CategoricalPredictive
+from caveat.predictive import CategoricalAccumulator, CategoricalPredictive
 from caveat.predictive.strata import Stratification
 from tests.predictive.test_strata import outputs
 
@@ -40,6 +40,37 @@ def test_standardised_errors_have_unit_variance_or_less(measure, design):
     if measure == "entropy":
         low = 0.3  # its slope is that of the first draws, which makes it larger
     assert low < float((scores - scores.mean(0)).square().mean()) < high
+
+
+def nearly_even(seed, n_draws):
+    """Logits of probabilities of 0.4 and 0.6 on average, each draw sure of one."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 4 * torch.randn(n_draws, 1, 2, generator=generator).double()
+    return logits + torch.tensor([0.0, 1.4], dtype=torch.float64)
+
+
+def test_the_slope_of_an_entropy_is_not_that_of_the_first_draws():
+    """Near the largest entropy it is small, and of 16 draws it may be 0 by chance."""
+    truth = CategoricalPredictive.from_logits(nearly_even(10_000, 200_000)).entropy
+    assert 0.66 < float(truth) < 0.68
+    found = [CategoricalPredictive.from_logits(nearly_even(s, 128)) for s in range(200)]
+    scores = torch.cat([(p.entropy - truth) / p.entropy_error for p in found])
+    assert float(scores.square().mean()) < 3  # 20 by the first 16 draws
+
+
+@pytest.mark.parametrize("n_draws", [9, 16, 100])
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_errors_do_not_depend_on_how_draws_are_cut_into_blocks(size, n_draws):
+    """Nor on whether somebody has looked before all were there."""
+    whole = CategoricalPredictive.from_logits(nearly_even(0, n_draws))
+    accumulator = CategoricalAccumulator(seed=0, keep_draws=False)
+    for block in nearly_even(0, n_draws).split(size):
+        accumulator.add(block)
+        assert len(accumulator.result()) == 1
+    cut = accumulator.result()
+    for measure in MEASURES:
+        error = f"{measure}_error"
+        torch.testing.assert_close(getattr(cut, error), getattr(whole, error))
 
 
 @pytest.mark.parametrize("n_draws", [32, 64, 100])
