@@ -74,7 +74,8 @@ def test_any_order_of_axes(axes, bits):
         ({"units": ()}, ParameterError, "at least one"),
         ({"data": 0}, ParameterError, "must not be one of its units"),
         ({"value": np.ones((2, 3))}, ParameterError, "units= must say"),
-        ({"value": 1.0}, ParameterError, r"shape \(\)"),
+        ({"rate": "often"}, InputTypeError, "Got 'often'"),
+        ({"value": 1.0, "units": 0}, ParameterError, r"shape \(\)"),
     ],
 )
 def test_bad_arguments(how, error, match):

@@ -51,6 +51,24 @@ def test_closed_form_is_exact(name):
         np.testing.assert_allclose(found(w)[1], wanted(w)[1], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "masks", [maxent.ClosedForm(), maxent.Enumerate(), maxent.Balanced()]
+)
+def test_a_single_number_is_one_unit(masks):
+    def model(x, y):
+        w = weights(2)
+        slope = maxent.dropout("slope", w[0], 0.5)
+        numpyro.sample("y", dist.Normal(x[:, 0] * slope + w[1], 0.5), obs=y)
+
+    parts = [
+        dist.Normal(X[:, 0] * kept * W[0] + W[1], 0.5).log_prob(Y).sum()
+        for kept in (0.0, 1.0)
+    ]
+    found = density(maxent.posterior(model, masks=masks), X, Y)(W)
+    prior = density(maxent.posterior(model, masks=masks), X[:0], Y[:0])(W)
+    np.testing.assert_allclose(found - prior, sum(parts) / 2, rtol=1e-12)
+
+
 def test_closed_form_inside_wrappers():
     def model(x, y, counts):
         whole = weights(2)

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 import scoringrules
 import torch
-from scipy.integrate import quad_vec
+from scipy.integrate import quad, quad_vec
 
 from caveat.evaluation.ranked import crps_of_rows
 from caveat.predictive import (
@@ -110,6 +110,30 @@ def test_a_mixture_of_one_student_is_a_student():
     expected = crps_of_rows(one, [0.3, -2.0])
     found = crps_of_rows(mixture, [0.3, -2.0])
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e9])
+def test_a_wide_row_does_not_take_the_digits_of_the_others(size):
+    mixture = StudentMixturePredictive.of(
+        torch.tensor([[0.0, 0.0], [1e4, size]], dtype=torch.float64),
+        torch.tensor([[1.0, size], [1.0, size]], dtype=torch.float64),
+        torch.tensor([[0.99, 0.5], [0.01, 0.5]], dtype=torch.float64).log(),
+        noise_scale=0.1,
+        df=5.0,
+    )
+    y = [0.5, 0.1 * size]
+    together = crps_of_rows(mixture, y)
+    alone = [crps_of_rows(mixture[[row]], y[row : row + 1])[0] for row in (0, 1)]
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+    near, far = scipy.stats.t(5, 0, 1), scipy.stats.t(5, 1e4, 1)
+
+    def cdf(x):
+        return 0.99 * near.cdf(x) + 0.01 * far.cdf(x)
+
+    parts = [(0.5, 50.0), (50.0, 9950.0), (9950.0, 10050.0), (10050.0, 2e4)]
+    above = sum(quad(lambda x: (1 - cdf(x)) ** 2, *part)[0] for part in parts)
+    below = quad(lambda x: cdf(x) ** 2, -np.inf, 0.5)[0]
+    assert together[0] == pytest.approx(below + above, rel=1e-5)
 
 
 def test_a_student_mixture_of_many_degrees_is_a_gaussian_mixture():

@@ -111,7 +111,8 @@ def dropout(
     units : int or tuple of int, optional
         Axes whose places are dropped, each place on its own; what lies along the
         other axes is dropped with it. For a weight matrix (inputs, outputs) 0 drops
-        inputs, and (0, 1) drops each weight by itself. A vector needs no ``units``.
+        inputs, and (0, 1) drops each weight by itself. A vector needs no ``units``, nor
+        does a single number.
     data : int, optional
         Axis of the data, if ``value`` has one, as inputs and activations do: then
         each datum can have masks of its own.
@@ -164,6 +165,8 @@ def _marker(
 
 
 def _axes(name: str, shape: tuple[int, ...], units: Any) -> tuple[int, ...]:
+    if not shape and units in (None, ()):
+        return ()
     if units is None:
         if len(shape) != 1:
             raise ParameterError(
@@ -199,7 +202,13 @@ def _rates(name: str, rate: Any, sizes: tuple[int, ...]) -> Any:
     if isinstance(rate, jax.core.Tracer):
         _fits(name, rate.shape, sizes)
         return jnp.broadcast_to(rate, sizes).reshape(-1)
-    rates = np.asarray(rate, dtype=np.float64)
+    try:
+        rates = np.asarray(rate, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"The drop rate of the marker {name!r} must be a number, or one for each "
+            f"unit. Got {rate!r}."
+        ) from None
     _fits(name, rates.shape, sizes)
     if not bool(((rates >= 0.0) & (rates <= 1.0)).all()):
         raise ParameterError(

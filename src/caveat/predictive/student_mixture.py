@@ -144,6 +144,8 @@ class StudentMixturePredictive(StudentLike):
         lower, upper = self.interval(0.5)
         width = upper - lower
         points = (self.scales == 0.0).all(0)
+        if bool(points.all()):
+            return self._crps_of_points(y)
         found = integrated_crps(self._cdf, y, torch.where(points, 1.0, width))
         return torch.where(points, self._crps_of_points(y).to(found), found)
 

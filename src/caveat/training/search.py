@@ -70,6 +70,7 @@ class Task:
     name : str
     x : array, shape (rows, inputs)
     y : array, shape (rows, targets)
+        In units alike: one precision serves all targets.
     seed : int
         Its own part of the seed, beside that of the search.
     """
