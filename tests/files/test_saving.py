@@ -84,8 +84,8 @@ def test_a_regressor_comes_back(parameters, tmp_path):
 
 
 def test_a_share_of_draws_for_far_rows_comes_back(tmp_path):
-    x, y = rows()
-    y = np.where(np.arange(len(y)) < 2, 1e6, 1.0)
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    y = np.where(np.arange(400) % 60 == 1, 1e6, 1.0)
     model = caveat.DropoutRegressor(preset="fast", random_state=0, progress=False)
     model.fit(x, y)
     assert isinstance(model._table.laws[0], FarNoise)

@@ -34,7 +34,7 @@ _SURE = 2.0  # standard errors
 _HALVINGS = 30
 _DRAWS = 400  # of an estimator by default: tails end with the widest of them
 _REACH = 4.0  # widths of that one, beyond which a row is far
-_MOST_FAR = 0.25  # share of the rows
+_FEWEST_FAR, _LEAST_FAR, _MOST_FAR = 3, 0.005, 0.25  # rows, shares of them
 _FAR_COST = 3.0  # nats that a share for far rows must gain
 
 
@@ -183,8 +183,9 @@ class _Held:
         widths = 1.0 / np.sqrt(law.quantiles((np.arange(_DRAWS) + 0.5) / _DRAWS))
         is_far = np.abs(self.errors) > _REACH * widths[0] * self._spread(law)
         total, own = float(self.weight.sum()), self.weight[is_far]
-        share = max(float(own.sum()) / total, 1.0 / _DRAWS)
-        if not is_far.any() or not own.sum() or share > _MOST_FAR:
+        share = float(own.sum()) / total
+        # Of fewer, as of mistyped ones, the variance of all others is not to be made.
+        if len(own) < _FEWEST_FAR or not _LEAST_FAR <= share <= _MOST_FAR:
             return law
         z = (self.errors / law.scales(self.log_scales))[is_far]
         width = math.sqrt(float(own @ np.square(z) / own.sum()))
