@@ -27,7 +27,7 @@ from caveat.sampling.inputs import Batch, key_of
 from caveat.sampling.noise import Layout
 from caveat.sampling.outputs import Picker
 from caveat.sampling.passes import DrawOmega, Pass
-from caveat.sampling.plans import Plan, plan_for, widened
+from caveat.sampling.plans import Plan, plan_for, warn_of_misfits, widened
 from caveat.sampling.program import Program, cut
 from caveat.sampling.replay import Replay, same_leaves
 from caveat.sampling.rewriting import optimised
@@ -122,7 +122,10 @@ class Sampler:
             output, run = run_pass(self.model, batch, omega, switches, record=record)
         except AutogradInside:
             return None
-        return (output, run) if plan.covers(run) else None
+        if not plan.covers(run):
+            return None
+        warn_of_misfits(self.model, plan, omega.misfits)
+        return output, run
 
     def omega(self, plan: Plan, batch: Batch, draw: int) -> DrawOmega:
         """Draw number ``draw`` of ω for this batch."""
