@@ -288,6 +288,14 @@ def takes_apart(kind: type) -> bool:
     return own is not torch._C._disabled_torch_dispatch_impl
 
 
+def is_wrapped(tensor: Tensor) -> bool:
+    """Whether a tensor belongs to a transformation of ``torch.func`` that is under way.
+
+    Replacement: none; without it, such a call ends in an error of torch.
+    """
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+
+
 def sparse_parts(tensor: Tensor) -> tuple[Tensor, ...]:
     """Values and indices of a sparse tensor, the values first, in its own memory.
 

@@ -425,3 +425,33 @@ def test_tensors_without_values():
 def test_nothing_to_predict(empty):
     with pytest.raises(ShapeError, match=r"(?i)empty"):
         MCDropout(net()).draws(empty, n_draws=2)
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda draw: torch.vmap(draw)(X[:, None]),
+        lambda draw: torch.func.jacrev(draw)(X),
+        lambda draw: torch.func.jvp(draw, (X,), (X,)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.func.jvp
+def test_transformations_around_a_draw_are_refused(transformed):
+    with pytest.raises(UnsupportedModelError, match="take derivatives by"):
+        transformed(MCDropout(net(), seed=0).function(0))
+
+
+@pytest.mark.filterwarnings("ignore:.* cannot be run on two")
+@pytest.mark.parametrize(
+    "layout, error, remedy",
+    [
+        (torch.strided, InputTypeError, "layout=torch.jagged"),
+        (torch.jagged, UnsupportedModelError, "to_padded_tensor"),
+    ],
+)
+def test_nested_inputs_and_outputs(layout, error, remedy):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch: a prototype
+        nested = torch.nested.nested_tensor([X, X[:2]], layout=layout)
+    with pytest.raises(error, match=remedy):
+        MCDropout(net(), seed=0).draws(nested, n_draws=2)

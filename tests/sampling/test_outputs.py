@@ -4,7 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 
+import caveat
 from caveat.errors import InputTypeError, ShapeError
 from caveat.sampling.outputs import Picker, find_output, same_shape
 from caveat.sampling.trees import flatten
@@ -56,3 +58,38 @@ def test_draws_must_have_one_shape():
     assert same_shape(Y, None, 0) == Y.shape
     with pytest.raises(ShapeError, match=r"Draw 3 has the shape \(1, 3\)"):
         same_shape(Y[:1], Y.shape, 3)
+
+
+class NamedByItsDraw(nn.Module):
+    """Says by the name of its output where it left off."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(3, 8), nn.Linear(8, 1)
+
+    def forward(self, x):
+        y = self.last(nn.functional.dropout(self.first(x), 0.5, self.training))
+        return {"early" if y.sum() > 0 else "late": y}
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_draws_made_up_in_different_ways_are_refused(warm):
+    torch.manual_seed(0)
+    mc = caveat.MCDropout(NamedByItsDraw(), seed=0)
+    x = torch.linspace(-1, 1, 12).view(4, 3)
+    if warm:
+        mc.draws(x, n_draws=1)
+    with pytest.raises(ShapeError, match="made up in another way"):
+        mc.draws(x, n_draws=40)
+
+
+def test_a_division_by_zero_is_not_a_closed_form():
+    class ByZero(nn.Sequential):
+        def forward(self, x):
+            return super().forward(x) / 0
+
+    net = ByZero(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1))
+    draws = caveat.MCDropout(net, seed=0).draws(torch.ones(2, 3), n_draws=3)
+    assert not draws.isfinite().any()
+    with pytest.raises(caveat.errors.CaveatError):
+        caveat.MCDropout(net, seed=0).regress(torch.ones(2, 3), precision=1.0)

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import caveat
+from caveat.errors import CaveatWarning
 from caveat.sampling.inputs import Batch
 from caveat.sampling.probing import look
 from tests.sampling.comparing import assert_close
@@ -57,6 +58,8 @@ PLAIN = {
     "looked up": looked_up,
     "one number": lambda x: x[real(x)].mean(),
     "cut to the longest": to_the_longest,
+    "a number alone": lambda x: torch.rand([]) * len(LENGTHS.tolist()),
+    "joined to nothing": lambda x: torch.cat([torch.zeros(0), x.sin()], -2),
     "joined features": lambda x: torch.cat([x[..., :2], x[..., 2:]], -1),
 }
 
@@ -92,3 +95,46 @@ def test_what_rows_were_seen_first_does_not_matter(name):
     warm.draws(x, even, n_draws=2)
     fresh = caveat.MCDropout(specimen.build(), seed=0).draws(x, uneven, n_draws=3)
     assert_close([warm.draws(x, uneven, n_draws=3)], [fresh], 1e-6)
+
+
+class CutToTheLongest(nn.Module):
+    """Padding that no row needs is left out, then steps are rows of a linear layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(3, 6), nn.Linear(6, 1)
+
+    def forward(self, x, length):
+        x = x[:, : int(length.max())]
+        h = nn.functional.dropout(self.first(x).view(-1, 6), 0.4, self.training)
+        real = torch.arange(x.shape[1]) < length[:, None]
+        return (self.last(h).view(real.shape) * real).sum(1)
+
+
+def test_rows_that_do_not_lie_where_those_of_two_rows_lay_are_told_of():
+    mc = caveat.MCDropout(CutToTheLongest(), seed=0)
+    x = torch.linspace(-1, 1, 4 * 5 * 3).view(4, 5, 3)
+    mc.draws(x, torch.tensor([2, 2, 1, 2]), n_draws=2)  # as long as its first two rows
+    with pytest.warns(CaveatWarning, match="draws noise at") as told:
+        mc.draws(x, torch.tensor([2, 2, 1, 4]), n_draws=2)
+    assert len(told) == 1
+
+
+class DropsNothingFirst(nn.Module):
+    """A list that is empty this time, then the one that is not."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(7, 2)
+
+    def forward(self, x):
+        nothing = nn.functional.dropout(x[:, :0], 0.5, self.training)
+        nothing = torch.dropout(nothing, 0.5, self.training)
+        x = nn.functional.dropout(x, 0.5, self.training)
+        return self.last(torch.cat([nothing, x], 1))
+
+
+def test_dropout_of_nothing_is_counted_with_gradients_too():
+    mc, x = caveat.MCDropout(DropsNothingFirst(), seed=0), torch.ones(3, 7)
+    drawn = mc.draws(x, n_draws=2)[1]
+    assert_close([mc.function(1)(x).detach()], [drawn], 1e-6)

@@ -66,6 +66,8 @@ class Caller:
 
     def _are_many(self, inputs: tuple[Any, ...]) -> bool:
         first = inputs[0] if inputs else None
+        if getattr(first, "is_nested", False):
+            return False
         shape = getattr(first, "shape", ())
         is_array = (
             isinstance(first, Tensor)

@@ -17,6 +17,7 @@ from caveat._torch import storage_address, takes_apart
 from caveat.errors import (
     InputTypeError,
     NoStochasticSiteError,
+    ShapeError,
     UnsupportedModelError,
 )
 from caveat.predictive.strata import Stratification
@@ -27,7 +28,7 @@ from caveat.sampling.inputs import Batch, key_of
 from caveat.sampling.noise import Layout
 from caveat.sampling.outputs import Picker
 from caveat.sampling.passes import DrawOmega, Pass
-from caveat.sampling.plans import Plan, plan_for, widened
+from caveat.sampling.plans import Plan, plan_for, warn_of_misfits, widened
 from caveat.sampling.program import Program, cut
 from caveat.sampling.replay import Replay, same_leaves
 from caveat.sampling.rewriting import optimised
@@ -36,7 +37,7 @@ from caveat.sampling.sparse import is_sparse
 from caveat.sampling.store import MOST_WAYS, BatchKind, Known
 from caveat.sampling.tape import Tape
 from caveat.sampling.templates import template_of
-from caveat.sampling.trees import flatten
+from caveat.sampling.trees import Structure, flatten
 from caveat.sampling.ways import Way
 
 _UNUSED = """{name} draws noise, but none of it reaches its output: all draws would be
@@ -48,6 +49,10 @@ a plain tensor: .to_dense() of a sparse one, .to_padded_tensor(0.0) of a nested 
 .full_tensor() of a distributed one."""
 
 _AT_ONCE = 64  # draws that are computed along one way, then along another
+
+_CHANGING = """Draw {number} of {name} is made up in another way ({other}) than those
+before ({first}): what is returned hangs on the noise, and such draws cannot be put
+together. Return the same names and places in every pass, NaN where one is empty."""
 
 _NO_TENSOR = """The model must return a tensor or a structure with one. Got {kinds}."""
 
@@ -122,7 +127,10 @@ class Sampler:
             output, run = run_pass(self.model, batch, omega, switches, record=record)
         except AutogradInside:
             return None
-        return (output, run) if plan.covers(run) else None
+        if not plan.covers(run):
+            return None
+        warn_of_misfits(self.model, plan, omega.misfits)
+        return output, run
 
     def omega(self, plan: Plan, batch: Batch, draw: int) -> DrawOmega:
         """Draw number ``draw`` of ω for this batch."""
@@ -171,6 +179,7 @@ class Session:
         self._plan = plan
         self._ways: list[Way] = []
         self._lost = 0  # draws that went no way that is known
+        self.structure = None
         self._modelled: tuple[int, list[Any]] | None = None
         self._tensors = tensors
 
@@ -285,7 +294,7 @@ class Session:
         tried: list[Way] = []
         while missing := [draw for draw in draws if draw not in found]:
             new = [way for way in self._ways if way not in tried]
-            if not new and not self._recall():
+            if not new and not self._recall(missing[0]):
                 found[missing[0]] = self._run_model(missing[0])
             for way in new:
                 tried.append(way)
@@ -315,15 +324,24 @@ class Session:
         """Whether draws that go several ways are small enough to be held together."""
         return bool(self._ways) and all(way.replay.together for way in self._ways)
 
-    def _recall(self) -> bool:
+    def _recall(self, draw: int = 0) -> bool:
         """Take up a way of an earlier batch of this kind that is known to be safe."""
         for known in self._known:
             if known.is_safe_for(self._batch) and (way := self._bound(known)):
                 self._known.remove(known)
                 self._ways.append(way)
-                self.structure = known.template.structure
+                self._check_structure(known.template.structure, draw)
                 return True
         return False
+
+    def _check_structure(self, structure: Structure, draw: int) -> None:
+        """Refuse outputs that are made up in another way than those before."""
+        if self.structure is None:
+            self.structure = structure
+        elif structure.key != self.structure.key:
+            name = type(self._sampler.model).__name__
+            kinds = {"first": self.structure, "other": structure}
+            raise ShapeError(_CHANGING.format(number=draw, name=name, **kinds))
 
     def _judge(self, draw: int, leaves: list[Any]) -> bool:
         """Whether a known way gives what the model gave; one that does not is no good.
@@ -358,7 +376,7 @@ class Session:
         )
         leaves, structure = flatten(output)
         _require_dense(leaves)
-        self.structure = structure
+        self._check_structure(structure, draw)
         plain = [v.detach() if isinstance(v, Tensor) else v for v in leaves]
         self._modelled = draw, plain
         self._lost += 1

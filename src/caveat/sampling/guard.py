@@ -64,6 +64,9 @@ _DROPOUTS = frozenset(
         F.multi_head_attention_forward,
     )
 )
+_NO_RATE = frozenset(
+    (F.rrelu, torch.rrelu, torch.rrelu_, F.multi_head_attention_forward)
+)
 _FUSED_DROPOUTS = frozenset(
     getattr(torch, name + suffix)
     for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
@@ -142,8 +145,10 @@ class Guard(TorchFunctionMode):
         self, func: Any, args: Any, kwargs: dict[str, Any]
     ) -> Any:
         if func in _DROPOUTS:
+            self._count_empty(func, args, kwargs)
             return _with_flag(func, args, kwargs, "training", True)
         if func in _FUSED_DROPOUTS:
+            self._count_empty(func, args, kwargs)
             arguments = _bind(func, args, kwargs)
             return func(arguments["input"], arguments["p"], True)
         if func in _RECURRENT and drops_between_layers(args):
@@ -152,6 +157,13 @@ class Guard(TorchFunctionMode):
         if func is F.scaled_dot_product_attention:
             return self._attention(func, args, kwargs)
         return func(*args, **kwargs)
+
+    def _count_empty(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """Count dropout of nothing as below autograd: it must not shift the names."""
+        bound = _bind(func, args, kwargs)
+        tensor, rate = bound.get("input"), bound.get("p", 0.5)
+        if func not in _NO_RATE and isinstance(tensor, Tensor) and not tensor.numel():
+            self._pass.mask("dropout", rate, tensor, fires=True)
 
     def _attention(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         bound = _bind(func, args, kwargs)

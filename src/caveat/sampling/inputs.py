@@ -14,11 +14,26 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from caveat.errors import CaveatError, InputTypeError, ParameterError, ShapeError
+from caveat._torch import is_wrapped
+from caveat.errors import (
+    CaveatError,
+    InputTypeError,
+    ParameterError,
+    ShapeError,
+    UnsupportedModelError,
+)
 from caveat.sampling.sparse import is_sparse, same_rows, take_rows
 from caveat.sampling.trees import Structure, flatten_call, unflatten
 
 _MOST_READINGS = 16
+
+_STRIDED = """The input must have a shape. Got a nested tensor of the strided layout,
+which has none. Make it with layout=torch.jagged, or pad it."""
+
+_WRAPPED = """A draw cannot be taken through torch.func or torch.vmap, which hide what a
+model does. Got a tensor of theirs. Of mc.function(t) take derivatives by
+torch.autograd.grad or torch.autograd.functional, and give it all rows at once; what
+the model itself does with torch.func is followed."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,10 @@ class Batch:
         if not tensors:
             raise InputTypeError(_no_tensor(args, kwargs))
         for tensor in tensors:
+            if tensor.is_nested and tensor.layout is torch.strided:
+                raise InputTypeError(_STRIDED)
+            if is_wrapped(tensor):
+                raise UnsupportedModelError(_WRAPPED)
             if tensor.is_meta:
                 raise InputTypeError(
                     f"The input must have values. Got a tensor of shape "

@@ -108,7 +108,8 @@ class DrawOmega:
 
     ``tokens`` are the axes of a site that end with the last token of the sequence,
     which is number ``length``, counted from 1. If a cache holds the tokens before,
-    they begin further along; masks are addressed by where a token stands.
+    they begin further along; masks are addressed by where a token stands. ``misfits``
+    are the sites met whose tensor has not the size that its layout says.
     """
 
     seed: int
@@ -120,6 +121,7 @@ class DrawOmega:
     stratified: bool = False
     tokens: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     length: int = 0
+    misfits: set[str] = field(default_factory=set)
 
     @property
     def looks(self) -> bool:
@@ -144,6 +146,8 @@ class DrawOmega:
         )
         if layout is None or not layout.fits(shape, self.rows):
             # Rows cannot be told apart: each element has its own.
+            if layout is not None and self.rows > 1 and all(shape):
+                self.misfits.add(site.name)
             starts = self._starts(site, shape)
             return replace(spec, starts=_or_none(starts)), None
         split = list(layout.split(shape, self.rows))
@@ -353,7 +357,8 @@ class Pass:
         if ragged is None or tensor is None:
             return
         # A shape that a model wrote down may have been read off such a tensor.
-        if tensor in ragged or (not has_values and ragged.has_size(tensor.shape[0])):
+        sizes = () if has_values else tensor.shape[:1]
+        if tensor in ragged or any(map(ragged.has_size, sizes)):
             self.ragged.add(site.name)
 
     def _draw(

@@ -8,6 +8,7 @@ or a site that the plan has not seen widens it (:func:`widened`).
 import sys
 import threading
 import warnings
+from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FrameType
@@ -113,6 +114,8 @@ class Plan:
         Which replay programs, by source, gave what the model gave.
     templates : TemplateStore
         Passes that were recorded, by kind of batch.
+    misfits : set of str
+        Sites without the size that their layout says, of which the user was warned.
     """
 
     switches: Switches
@@ -126,6 +129,7 @@ class Plan:
     note: str | None = None
     verdicts: dict[str, bool] = field(default_factory=dict, compare=False)
     templates: TemplateStore = field(default_factory=TemplateStore, compare=False)
+    misfits: set[str] = field(default_factory=set, compare=False)
 
     @cached_property
     def stratification(self) -> Stratification:
@@ -287,9 +291,19 @@ def _state(seen: Survey) -> Any:
     return registry_version(), seen.fingerprint
 
 
-def _warn(plan: Plan) -> None:
-    if plan.note is not None:
-        warnings.warn(plan.note, CaveatWarning, stacklevel=levels_to_the_user())
+def warn_of_misfits(model: nn.Module, plan: Plan, found: Set[str]) -> None:
+    """Say, once, that rows do not lie at these sites where two rows lay."""
+    fresh = frozenset(found - plan.misfits)
+    if fresh:
+        plan.misfits.update(fresh)
+        name, paths = type(model).__name__, _paths(plan, fresh)
+        _warn(plan, _ASTRAY.format(name=name, paths=paths))
+
+
+def _warn(plan: Plan, note: str | None = None) -> None:
+    note = plan.note if note is None else note
+    if note is not None:
+        warnings.warn(note, CaveatWarning, stacklevel=levels_to_the_user())
 
 
 def levels_to_the_user() -> int:

@@ -108,7 +108,8 @@ class Ragged:
     def _joins_rows(self, tensors: Any, dim: int = 0) -> bool:
         """Whether each row is here by itself, as long as Python was told."""
         return len(tensors) == self._rows and all(
-            dim < tensor.dim() and tensor.shape[dim] in self._read for tensor in tensors
+            -tensor.dim() <= dim < tensor.dim() and tensor.shape[dim] in self._read
+            for tensor in tensors
         )
 
     def _follow(

@@ -48,7 +48,8 @@ class Stacks:
             if self._structure is None:
                 first = nth(leaves, 0)
                 self._begin(session.structure, first, session.output_layouts)
-            if len(leaves) != len(self._shelves):
+            assert self._structure is not None
+            if session.structure.key != self._structure.key:
                 n, known = len(leaves), len(self._shelves)
                 raise ShapeError(
                     _OTHER.format(number=draw, batch=number, n=n, first=known)

@@ -58,6 +58,8 @@ def _fits(constant: Any, belief: Belief) -> bool:
 def _div(value: Any, divisor: Any) -> Belief:
     if isinstance(divisor, Belief):
         raise NotSupportedError("a division by a value that depends on noise")
+    if not isinstance(divisor, Tensor) and divisor == 0:
+        raise NotSupportedError("a division by zero")
     return value.scaled(1.0 / divisor)
 
 
