@@ -20,6 +20,7 @@ from caveat.papers.series.co2 import (
     TANH_LOW,
     beyond,
     growth,
+    missed,
     value,
 )
 from caveat.papers.series.models import (
@@ -74,7 +75,7 @@ def test_command_line_and_a_second_call_that_only_draws(tmp_path, monkeypatch):
     (page,) = (path.read_text() for path in tmp_path.glob("*.md"))
     assert "Iterations: 60; the paper has 1,000,000" in page
     assert "A number with no doubt attached: **not judged**" in page
-    assert page.count("The paper:") == 9
+    assert page.count("The paper:") == 10
     assert (tmp_path / "co2_quick.png").stat().st_size > 50_000
     assert len(list((tmp_path / "co2_quick.nets").glob("*.safetensors"))) == 8
     points = read_records(tmp_path / "co2_quick.csv", Point)
@@ -142,3 +143,14 @@ def test_stored_nets_fit_the_season_where_claims_are_judged(stored):
         assert not stored.mc(model).fits
     page = FULL.path("md").read_text()
     assert "2,000 steps of Adam" in page and "**not judged**" not in page
+
+
+@needs_results
+def test_what_was_measured_at_x_star_is_compared_with_what_is_drawn(stored):
+    """2 sd are drawn: by hand, from the numbers of the table."""
+    truth = float(stored.mc(FIT_RELU).part("x*").column("y")[0])
+    for model in (FIT_RELU, FIT_LOW):
+        curve = stored.mc(model)
+        by_hand = abs(truth - value(curve)) / curve.part("x*").sd
+        assert missed(curve) == pytest.approx(by_hand)
+    assert missed(stored.mc(FIT_RELU)) < 2.0 < missed(stored.mc(FIT_LOW))
