@@ -141,6 +141,8 @@ def test_arguments(tmp_path):
         caveat.export(closed, X, tmp_path / "m.onnx")
     with pytest.raises(ParameterError, match=r"path must end in \.onnx"):
         caveat.export(mc, X, tmp_path / "m.txt")
+    with pytest.raises(ParameterError, match=r"The folder of .* must exist"):
+        caveat.export(mc, X, tmp_path / "nowhere" / "m.onnx")
     with pytest.raises(ParameterError, match="outputs must name some of"):
         caveat.export(mc, X, tmp_path / "m.onnx", outputs=("mode",))
     with pytest.raises(ParameterError, match="level must lie strictly between"):

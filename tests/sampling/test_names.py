@@ -108,3 +108,24 @@ def test_a_parameter_of_another_method_is_not_swallowed():
         MCDropout(Any()).classify(X, precision=1.0)
     with pytest.raises(InputTypeError, match="draws"):
         MCDropout(Any()).draws(X, tolerance=0.1)
+
+
+class Masked(Any):
+    """Swallows what it does not know, as a BERT does."""
+
+    def forward(self, x, attention_mask=None, image_1=None, **kwargs):
+        return self.net(x if attention_mask is None else x * attention_mask)
+
+
+@pytest.mark.parametrize(
+    "name", ["attention_maks", "attention_msk", "attention_masks", "atention_mask"]
+)
+def test_a_slip_in_a_name_of_the_model_is_no_other_input(name):
+    """The mask would have been left out, and the answer be one for all tokens."""
+    with pytest.raises(InputTypeError, match=r"mean attention_mask\?"):
+        MCDropout(Masked()).draws(X, **{name: torch.zeros(2, 3)})
+
+
+@pytest.mark.parametrize("name", ["image_2", "encoder_attention_mask", "y", "mask"])
+def test_other_names_are_other_inputs(name):
+    assert MCDropout(Masked()).draws(X, n_draws=2, **{name: X}).shape == (2, 2, 2)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from caveat import _validation as check
+from caveat._drafts import checked_output
 from caveat.errors import InputTypeError, ParameterError
 from caveat.exporting.subjects import (
     ExportSubject,
@@ -95,6 +96,7 @@ def export(
     """
     target = Path(path)
     writer = _writer(target)
+    checked_output(target)
     of_classes = is_of_classes(outputs)
     if precision is not None:
         precision = check.precision(precision).detach()

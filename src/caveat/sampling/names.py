@@ -1,12 +1,13 @@
-"""Keyword arguments that were meant for us and would go to the model.
+"""Keyword arguments that were meant for us, or are misspelt, and would go to the model.
 
 A model that takes ``**kwargs`` swallows whatever it does not know, a misspelt
-``n_draws`` too, and the answer would be that of the default.
+``n_draws`` or ``attention_mask`` too, and the answer would be that of the default.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from inspect import Parameter
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ _ALIASES = {
     "generator",
 }
 _MEANT = {alias: ours for ours, names in _ALIASES.items() for alias in names.split()}
+_LONG = 6  # letters of a name, below which another one is no slip
 _NEAR = 0.8  # of 1, by difflib: a letter or two of a word
 
 _DID_YOU_MEAN = """Did you mean {meant}? {given} is no parameter of {method}, and
@@ -49,10 +51,10 @@ name it in the signature of its forward."""
 
 
 def check_names(method: str, model: nn.Module, keywords: Mapping[str, Any]) -> None:
-    """Refuse keywords for the model that are nearly ours.
+    """Refuse keywords for the model that are nearly ours, or nearly its own.
 
     A name that ``forward`` spells out is the model's, and so is a tensor of any name
-    that is not exactly one of ours.
+    that is not exactly one of ours, unless it is one slip away from such a name.
     """
     if not keywords:
         return
@@ -62,6 +64,11 @@ def check_names(method: str, model: nn.Module, keywords: Mapping[str, Any]) -> N
         p.kind is Parameter.VAR_KEYWORD for p in signature.parameters.values()
     )
     for name, value in keywords.items():
+        if takes_any and name not in known and (own := _slip_of(name, known)):
+            text = _DID_YOU_MEAN.format(
+                meant=own, given=f"{name}=", method=method, model=type(model).__name__
+            )
+            raise InputTypeError(text)
         meant = None if name in known else meant_by(name)
         if meant is None or (_is_input(value) and name not in OURS):
             continue
@@ -85,6 +92,32 @@ def meant_by(name: str) -> str | None:
         return alias
     near = get_close_matches(name.lower(), OURS, n=1, cutoff=_NEAR)
     return near[0] if near else None
+
+
+def _slip_of(name: str, known: Iterable[str]) -> str | None:
+    """Which of the names this is but for one slip; digits tell names apart."""
+    if len(name) < _LONG:
+        return None
+    return next((one for one in known if _is_one_slip(name, one)), None)
+
+
+def _is_one_slip(one: str, other: str) -> bool:
+    """Whether a letter is missing, too many, another, or two have changed places."""
+    if abs(len(one) - len(other)) > 1:
+        return False
+    start = _n_common(one, other)
+    one, other = one[start:], other[start:]
+    end = _n_common(one[::-1], other[::-1])
+    one, other = one[: len(one) - end], other[: len(other) - end]
+    if not (one + other).isalpha():
+        return False
+    return max(len(one), len(other)) == 1 or (len(one) == 2 and one == other[::-1])
+
+
+def _n_common(one: str, other: str) -> int:
+    """How many letters are the same before the first that is not."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _is_input(value: Any) -> bool:
