@@ -363,7 +363,7 @@ def test_an_error_of_the_program_is_its_end(
 def test_a_pipe_that_is_closed_early_is_no_error(files: Path, tmp_path: Path) -> None:
     """Nothing is printed of it, neither at once nor at exit."""
     mixed(5000).to_csv(tmp_path / "t.csv", index=False)
-    run = f"{sys.executable} -m caveat.cli predict {files}/m.caveat - -o - --draws 2"
+    run = f"{sys.executable} -m caveat predict {files}/m.caveat - -o - --draws 2"
     done = subprocess.run(
         f"cat {tmp_path}/t.csv | ({run}; echo $? >&2) | head -2",
         shell=True,

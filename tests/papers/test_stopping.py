@@ -75,7 +75,7 @@ def test_table1_on_two_workers_of_ray_is_killed_and_taken_up(tmp_path):
     pytest.importorskip("ray")
     if "CAVEAT_DATA" not in os.environ:
         pytest.skip("the data of the table are in the folder CAVEAT_DATA")
-    command = [sys.executable, "-m", "caveat.cli", "reproduce", "table1"]
+    command = [sys.executable, "-m", "caveat", "reproduce", "table1"]
     command += ["--protocol", "pbp", "--sets", "yacht,energy,boston", "--splits", "2"]
     ray = ["--engine", "ray", "--workers", "2", "--output", str(tmp_path / "ray")]
     store = tmp_path / "ray" / "table1_pbp.csv"

@@ -115,7 +115,7 @@ def test_workers_and_drivers_of_the_command_are_killed_twenty_times(
     if engine == "ray":
         pytest.importorskip("ray")
     rng, folder, kills = random.Random(0), tmp_path / "out", []
-    command = [sys.executable, "-m", "caveat.cli", "score", str(model), str(tables)]
+    command = [sys.executable, "-m", "caveat", "score", str(model), str(tables)]
     command += [str(folder), "--workers", "2", "--resume", "--draws", "1000"]
     command += ["--engine", engine]
     folder.mkdir()

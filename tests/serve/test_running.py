@@ -42,7 +42,7 @@ def test_what_cannot_be_served_is_said_before_anything_listens(tmp_path, served_
 
 def started(path, *more):
     """A process, and the port it listens on."""
-    command = [sys.executable, "-m", "caveat.cli", "serve", str(path), "--port", "0"]
+    command = [sys.executable, "-m", "caveat", "serve", str(path), "--port", "0"]
     own = subprocess.Popen(
         [*command, *more], stderr=subprocess.PIPE, text=True, env=os.environ.copy()
     )

@@ -1,4 +1,4 @@
-"""``python -m caveat.cli``."""
+"""``python -m caveat``: the command, where its script is not on the path."""
 
 import sys
 
