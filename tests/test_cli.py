@@ -388,3 +388,10 @@ def test_pyarrow_is_an_extra(files: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["1"] and "caveat[files]" in done.stderr
+
+
+def test_the_module_is_the_command() -> None:
+    """``caveat.__main__``: where the script is not on the path."""
+    command = [sys.executable, "-m", "caveat", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["caveat", caveat.__version__]
