@@ -11,7 +11,7 @@ from rich.console import Console
 
 from benchmarks import options
 from benchmarks.guard import check
-from benchmarks.measurement import Measurement, measure
+from benchmarks.measurement import LASTING, Measurement, measure
 from benchmarks.neighbour import busy_neighbour
 from benchmarks.options import Options
 from benchmarks.results import (
@@ -41,7 +41,8 @@ COLUMNS = (
     "met",
 )
 NOTES = (
-    "Medians of interleaved repetitions in one process, the same threads for all.",
+    "Medians of interleaved repetitions in one process, the same threads for all; "
+    f"of short calls as many as {LASTING:g} s hold.",
     "naive: the loop of T passes, timed at the T in brackets and scaled.",
     "cold: the first call on a model never seen before, two draws only.",
     "right: mean and variance of a few outputs within 5 standard errors of the loop's.",
@@ -51,7 +52,8 @@ KEPT = 0.7
 NEIGHBOUR_COLUMNS = ("", "quiet", "with a neighbour", "quotient", "at least", "met")
 NEIGHBOUR_NOTES = (
     "naive / ours, alone and beside a process that multiplies matrices on one thread.",
-    "Medians of interleaved repetitions in one process, the same threads for all.",
+    "Medians of interleaved repetitions in one process, the same threads for all; "
+    f"of short calls as many as {LASTING:g} s hold.",
 )
 
 

@@ -41,15 +41,19 @@ def interleaved(
     functions: Mapping[str, Callable[[], object]],
     *,
     repetitions: int,
+    lasting: float = 0.0,
     clock: Clock = time.perf_counter,
 ) -> dict[str, Timing]:
     """Time functions side by side, so that a busy minute hurts all of them alike.
 
-    Each is warmed up, then all are measured in turn, ``repetitions`` times over.
+    Each is warmed up, then all are measured in turn, ``repetitions`` times over, and
+    more often where that is over in less than ``lasting`` seconds.
     """
     calls = {name: _warm_up(function) for name, function in functions.items()}
     found: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(repetitions):
+    end, done = time.perf_counter() + lasting, 0
+    while done < repetitions or time.perf_counter() < end:
+        done += 1
         for name, function in functions.items():
             found[name].append(seconds(function, calls=calls[name], clock=clock))
     return {

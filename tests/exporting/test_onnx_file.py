@@ -142,6 +142,16 @@ def test_noise_per_row_and_independent_draws(name, how, tmp_path):
     assert_same(found, truth(case, example, 11, 20, **how))
 
 
+@pytest.mark.parametrize("name", [n for n in MODELS if n in QUICK])
+def test_of_no_draws_nothing_is_told(name, session_of):
+    """NaN: a mean of 0 would be a number that looks right."""
+    found = run(session_of(name)[0], some_rows(MODELS[name](), 3), 0, 0)
+    told = [
+        n for n, value in found.items() if value.is_floating_point() and n != "draws"
+    ]
+    assert told and all(bool(found[n].isnan().all()) for n in told)
+
+
 def test_what_no_noise_reaches_is_run_once_and_outside_the_loop(session_of):
     graph, body = loop_of(session_of("lenet")[1])
     assert sum(node.op_type == "Conv" for node in graph.node) == 2

@@ -6,12 +6,13 @@ import torch.nn.functional as F
 from torch import nn
 
 import caveat
+from caveat.sampling import replay
 from caveat.sampling.engine import Sampler
 from caveat.sampling.inputs import Batch
 from caveat.sampling.passes import DrawOmega
 from caveat.sampling.plans import plan_for
 from caveat.sampling.program import Program
-from caveat.sampling.rewriting import optimised
+from caveat.sampling.rewriting import draws_together, optimised, without_writes
 from caveat.sampling.running import run_pass
 from caveat.sampling.templates import template_of
 
@@ -204,3 +205,127 @@ def test_starts_are_those_of_the_batch():
     torch.testing.assert_close(
         mc.draws(x, n_draws=1)[0], mc.function(0)(x).detach(), rtol=1e-4, atol=1e-5
     )
+
+
+class Applied(nn.Module):
+    """A function of what comes behind a mask."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.first, self.last = nn.Linear(4, 6), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.last(self.function(F.dropout(self.first(x), 0.4)))
+
+
+def scaled_view(h):
+    view = h.view(-1)
+    view.mul_(3.0)
+    return view.view(h.shape)
+
+
+def scaled_base(h):
+    h.view(-1).mul_(3.0)
+    return h
+
+
+def base_after_a_view(h):
+    view = h.t()
+    h.mul_(3.0)
+    return h + view.t()
+
+
+def view_of_a_write(h):
+    h.mul_(3.0)
+    view = h[:, :3]
+    view.add_(1.0)
+    return h
+
+
+def two_writes(h):
+    view = h.view(-1)
+    view.mul_(3.0)
+    view.add_(1.0)
+    return view.view(h.shape).tanh()
+
+
+def twice_over(h):
+    view = h.view(-1)
+    view.mul_(h.reshape(-1))
+    return view.view(h.shape)
+
+
+def read_as_it_is(h):
+    view = h.view(-1)
+    view.mul_(3.0)
+    return (view + 0.5).view(h.shape)
+
+
+def filled(h):
+    blank = torch.empty_like(h)
+    blank.copy_(h)
+    return blank.mul_(2.0)
+
+
+def half_filled(h):
+    blank = torch.zeros_like(h)
+    blank[:, :3].copy_(h[:, :3])
+    return blank
+
+
+WRITES = {  # and whether all of them can go
+    scaled_view: False,  # the last view is made of the one that is written
+    scaled_base: False,
+    base_after_a_view: False,
+    view_of_a_write: False,
+    two_writes: False,
+    twice_over: False,
+    read_as_it_is: True,
+    filled: True,
+    half_filled: False,
+}
+
+
+@pytest.mark.parametrize("function", WRITES, ids=lambda f: f.__name__)
+def test_writes_go_only_where_nobody_would_see_them(function):
+    torch.manual_seed(0)
+    _, _, tape = recorded(Applied(function), torch.randn(5, 4))
+    free = tape.copy()
+    without_writes(free)
+    free.drop_dead()
+    assert (not any(op.writes for op in free.ops)) is WRITES[function]
+    runs = (bound(each).outputs(5, DRAWS) for each in (tape, free))
+    pairs = zip(*runs, strict=True)
+    for (left,), (right,) in pairs:
+        torch.testing.assert_close(left, right)
+
+
+class Slope(nn.Module):
+    """Autograd in the forward: masks are made in memory of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(4, 16), nn.Tanh(), nn.Dropout(0.3), nn.Linear(16, 1)
+        )
+
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(self.net(x).sum(), x)[0]
+
+
+def test_draws_with_autograd_inside_are_computed_together(monkeypatch):
+    made = []
+    kept = lambda tape: made.append(draws_together(tape)) or made[-1]  # noqa: E731
+    monkeypatch.setattr(replay, "draws_together", kept)
+    torch.manual_seed(0)
+    model, x = Slope().eval(), torch.randn(2, 4)
+    mc = caveat.MCDropout(model, seed=1)
+    for _ in range(3):  # recorded, compared, replayed
+        found = mc.draws(x, n_draws=12)
+    with caveat.stochastic(model, seed=1):
+        expected = torch.stack([model(x).detach() for _ in range(12)])
+    assert made and all(tape is not None for tape in made)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)

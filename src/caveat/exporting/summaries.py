@@ -199,7 +199,7 @@ class RegressionSummary(DrawSummary):
         if noise:
             variance = variance + noise[0] * (self.noise_scale / count)
         found = {
-            "mean": mean,
+            "mean": mean * (count / count),  # of no draws there is none: NaN, not 0
             "std": variance.sqrt(),
             "variance": variance,
             "epistemic_variance": epistemic,

@@ -1,5 +1,7 @@
 """In-place operations: out of the way first, back in where they save memory traffic."""
 
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -23,13 +25,15 @@ ELEMENTWISE = frozenset(
 
 
 def without_writes(tape: Tape) -> None:
-    """Turn ``relu_(v)`` into ``w = relu(v)`` where nothing else shares v's memory."""
+    """Turn ``relu_(v)`` into ``w = relu(v)`` where nobody else would see the write."""
+    _drop_blanks(tape)
     renamed: dict[int, int] = {}
     uses = Uses(tape)
+    unseen = {id(op) for op in _unseen_writes(tape, uses)}
     ops: list[Op] = []
     for op in tape.ops:
         op = _renamed(op, renamed)
-        if len(op.writes) == 1 and op.results == (None,) and _sole(op, tape, uses):
+        if id(op) in unseen:
             ops += _functional(op, tape, renamed)
         else:
             ops.append(op)
@@ -38,6 +42,40 @@ def without_writes(tape: Tape) -> None:
         Ref(renamed.get(r.number, r.number)) if isinstance(r, Ref) else r
         for r in tape.outputs
     ]
+
+
+def _drop_blanks(tape: Tape) -> None:
+    """Leave out memory that is filled before anything reads it: a clone and its view.
+
+    Passes above autograd make their masks in memory of that kind.
+    """
+    uses, blank = Uses(tape), set[int]()
+    for view in tape.ops:
+        if view.func is not _aten.as_strided.default:
+            continue
+        base = view.args[0].number
+        made, users = uses.producer.get(base), uses.consumers[view.result]
+        if (
+            made is not None
+            and made.func is _aten.clone.default
+            and uses.consumers[base] == [view]
+            and base not in uses.outputs
+            and uses.group_size(tape.values[base].group) == 2
+            and users
+            and _fills(users[0], view.result, tape)
+        ):
+            blank |= {id(made), id(view)}
+    tape.ops = [op for op in tape.ops if id(op) not in blank]
+
+
+def _fills(op: Op, number: int, tape: Tape) -> bool:
+    """Whether an operation writes over all of a value, by another of its kind."""
+    if op.func is not _aten.copy_.default or op.results != (None,):
+        return False
+    if op.args[0] != Ref(number) or op.args[1] == Ref(number):
+        return False
+    value, source = tape.values[number], tape.values[op.args[1].number]
+    return (value.shape, value.dtype) == (source.shape, source.dtype)
 
 
 def reuse_memory(tape: Tape) -> None:
@@ -92,9 +130,19 @@ def _renamed(op: Op, names: dict[int, int]) -> Op:
     return op
 
 
-def _sole(op: Op, tape: Tape, uses: Uses) -> bool:
-    group = tape.values[op.writes[0]].group
-    return uses.group_size(group) == 1 and isinstance(op.args[0], Ref)
+def _unseen_writes(tape: Tape, uses: Uses) -> Iterator[Op]:
+    """Writes of one value whose memory is not read under another name from then on."""
+    last = {n: place for place, op in enumerate(tape.ops) for n in op.reads()}
+    sharing: dict[int, set[int]] = defaultdict(set)
+    for number in {*uses.producer, *last, *uses.outputs}:
+        sharing[tape.values[number].group].add(number)
+    for place, op in enumerate(tape.ops):
+        if len(op.writes) != 1 or op.results != (None,):
+            continue
+        others = sharing[tape.values[op.writes[0]].group] - {op.writes[0]}
+        is_read = any(n in uses.outputs or last.get(n, -1) >= place for n in others)
+        if isinstance(op.args[0], Ref) and not is_read:
+            yield op
 
 
 def _functional(op: Op, tape: Tape, renamed: dict[int, int]) -> list[Op]:
