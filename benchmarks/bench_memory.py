@@ -22,6 +22,9 @@ NOTES = (
     "call of the same variant on a network of 18 weights; what that let go is handed "
     "back first. (Code that is paged in is no memory that anyone asked for.)",
     "The naive loop runs at the T in brackets, and needs no less at the full T.",
+    "What the loop holds at W3 and W3b is mostly heap that the outputs it keeps hold "
+    "open: with MALLOC_MMAP_THRESHOLD_=131072 set, which maps large pieces by "
+    "themselves, it needs less there than ours.",
 )
 
 
