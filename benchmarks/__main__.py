@@ -9,6 +9,7 @@ from benchmarks import (
     bench_export,
     bench_eyes,
     bench_files,
+    bench_honest,
     bench_latency,
     bench_linear,
     bench_memory,
@@ -37,6 +38,7 @@ ALL = (
     bench_tables,
     bench_eyes,
     bench_digits,
+    bench_honest,
     bench_export,
     bench_peers,
 )
