@@ -207,7 +207,7 @@ def test_starts_are_those_of_the_batch():
     )
 
 
-class Applied(nn.Module):
+class BehindAMask(nn.Module):
     """A function of what comes behind a mask."""
 
     def __init__(self, function):
@@ -290,7 +290,7 @@ WRITES = {  # and whether all of them can go
 @pytest.mark.parametrize("function", WRITES, ids=lambda f: f.__name__)
 def test_writes_go_only_where_nobody_would_see_them(function):
     torch.manual_seed(0)
-    _, _, tape = recorded(Applied(function), torch.randn(5, 4))
+    _, _, tape = recorded(BehindAMask(function), torch.randn(5, 4))
     free = tape.copy()
     without_writes(free)
     free.drop_dead()
